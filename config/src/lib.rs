@@ -1,0 +1,1 @@
+//! Typed settings, layered: defaults, file, environment, flags

@@ -1,0 +1,1 @@
+//! What a photo means: identifiers, events, decisions and projections, pure and deterministic

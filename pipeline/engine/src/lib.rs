@@ -1,0 +1,1 @@
+//! The ports, the stages of a photo and the use cases

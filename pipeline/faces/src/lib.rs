@@ -1,0 +1,1 @@
+//! Face analyzers: the synthetic one, and none at all

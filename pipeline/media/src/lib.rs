@@ -1,0 +1,1 @@
+//! Pixels: decode within limits, orient, resize, WebP, crops

@@ -1,0 +1,1 @@
+//! The backend that needs nothing: SQLite table, log and queue, files as objects

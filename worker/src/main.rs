@@ -1,0 +1,2 @@
+//! The `sparks` command.
+fn main() {}
