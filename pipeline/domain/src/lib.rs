@@ -1,1 +1,36 @@
-//! What a photo means: identifiers, events, decisions and projections, pure and deterministic
+//! What a photo means: identifiers, events, decisions and projections.
+//!
+//! Pure, synchronous and deterministic. Deliberately absent: clocks, randomness, I/O, settings files. What varies comes in
+//! as an argument, so the same input always gives the same events.
+
+mod decide;
+mod drift;
+mod event;
+mod gallery;
+mod ids;
+mod item;
+mod people;
+mod photo;
+mod project;
+mod record;
+mod signature;
+mod state;
+mod time;
+
+pub use decide::{Command, Identity, Policy, Recognition, Refusal, decide};
+pub use drift::{Difference, drift};
+pub use event::{
+    Allocation, Event, PersonRenamed, PersonsAllocated, PhotoProcessed, PhotoRejected, UnreadableEvent, Version,
+};
+pub use gallery::{Candidate, Gallery, Search, Similarity};
+pub use ids::{Email, EventId, FaceId, ImageId, InvalidId, PersonId};
+pub use item::{Attributes, Item, Key, Mutation, Presence};
+pub use people::{People, Person};
+pub use photo::{
+    Face, FaceBox, Point, Quality, RejectCode, Rejection, SeenFace, Source, TakenAt, Variant, Variants, Verdict,
+};
+pub use project::{Projection, TaggingKey};
+pub use record::{Recorded, Seq};
+pub use signature::Signature;
+pub use state::{Outcome, PhotoState};
+pub use time::Timestamp;

@@ -1,0 +1,89 @@
+//! What a key may hold.
+
+use std::{fmt, ops::RangeInclusive};
+
+use toml::Value;
+
+/// What a key may hold; its `Display` completes "expected …".
+#[derive(Debug)]
+pub(crate) enum Kind {
+    Text,
+    Whole(RangeInclusive<i64>),
+    Number(RangeInclusive<f64>),
+    Choice(&'static [&'static str]),
+}
+
+impl Kind {
+    /// The kind of a known key.
+    pub(crate) fn of(key: &str) -> Option<Kind> {
+        use Kind::{Choice, Number, Text, Whole};
+        Some(match key {
+            "data" | "uploader" => Text,
+            "jobs" => Whole(0..=1024),
+            "limits.max_bytes" | "limits.max_metadata_bytes" => Whole(1..=1 << 32),
+            "limits.max_megapixels" => Whole(1..=10_000),
+            "limits.max_side" => Whole(1..=65_535),
+            "crop.padding" => Number(0.0..=2.0),
+            "crop.side" => Whole(16..=4096),
+            "crop.quality" => Whole(1..=100),
+            "faces.analyzer" => Choice(&["off", "synthetic", "local"]),
+            "faces.threshold" => Number(0.0..=1.0),
+            "faces.candidates" => Whole(1..=100),
+            "faces.founding.min_size" => Whole(0..=16_383),
+            "faces.founding.min_sharpness" | "faces.founding.min_confidence" => Number(0.0..=1.0),
+            "table.tagging_s3_key" => Choice(&["large", "original"]),
+            "queue.visibility_seconds" => Whole(1..=43_200),
+            "queue.max_receives" | "queue.max_deaths" => Whole(1..=1000),
+            _ => match key.strip_prefix("variants.")?.split_once('.')?.1 {
+                "fit" => Choice(&["inside", "cover"]),
+                "width" | "height" => Whole(1..=16_383),
+                "quality" => Whole(0..=100),
+                "method" => Whole(0..=6),
+                _ => return None,
+            },
+        })
+    }
+
+    /// The value a text stands for; one that stands for none stays a text, which `admit` refuses.
+    pub(crate) fn parse(&self, text: String) -> Value {
+        match self {
+            Kind::Whole(_) => text.parse().map(Value::Integer).ok(),
+            Kind::Number(_) => text.parse().map(Value::Float).ok(),
+            Kind::Text | Kind::Choice(_) => None,
+        }
+        .unwrap_or(Value::String(text))
+    }
+
+    /// The value as the settings hold it, if it is of this kind.
+    pub(crate) fn admit(&self, value: &Value) -> Option<Value> {
+        let admitted = match (self, value) {
+            (Kind::Number(_), Value::Integer(n)) => return self.admit(&Value::Float(*n as f64)),
+            (Kind::Number(range), Value::Float(n)) => range.contains(n),
+            (Kind::Whole(range), Value::Integer(n)) => range.contains(n),
+            (Kind::Choice(names), Value::String(text)) => names.contains(&text.as_str()),
+            (Kind::Text, Value::String(text)) => !text.trim().is_empty(),
+            _ => false,
+        };
+        admitted.then(|| value.clone())
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Kind::Text => write!(out, "a text that is not empty"),
+            Kind::Whole(range) => {
+                write!(
+                    out,
+                    "a whole number from {} to {}",
+                    range.start(),
+                    range.end()
+                )
+            }
+            Kind::Number(range) => {
+                write!(out, "a number from {} to {}", range.start(), range.end())
+            }
+            Kind::Choice(names) => write!(out, "one of \"{}\"", names.join("\", \"")),
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! The settings as the program reads them; `default.toml` says what each of them means.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+/// Every setting, checked.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Settings {
+    /// Folder of the embedded backend.
+    pub data: PathBuf,
+    /// Who uploads what `sparks ingest` takes in.
+    pub uploader: String,
+    /// Photos worked on at once; 0 means one per core.
+    pub jobs: usize,
+    /// What an upload may demand before it is refused.
+    pub limits: Limits,
+    /// The derived images.
+    pub variants: Variants,
+    /// The portrait of a person.
+    pub crop: Crop,
+    /// Finding faces and telling who they are.
+    pub faces: Faces,
+    /// What the tables hold.
+    pub table: Table,
+    /// Delivery of the work.
+    pub queue: Queue,
+}
+
+/// What an upload may demand before it is refused.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Limits {
+    /// Largest upload in bytes.
+    pub max_bytes: u64,
+    /// Most pixels an image may declare, in millions.
+    pub max_megapixels: u32,
+    /// Longest side an image may declare, in pixels.
+    pub max_side: u32,
+    /// Most bytes of metadata read from one upload.
+    pub max_metadata_bytes: u64,
+}
+
+/// The derived images.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Variants {
+    /// The one shown at full size.
+    pub large: Variant,
+    /// The one shown in lists.
+    pub medium: Variant,
+}
+
+/// One derived WebP image.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Variant {
+    /// How the photo meets the box.
+    pub fit: Fit,
+    /// Width of the box in pixels.
+    pub width: u32,
+    /// Height of the box in pixels.
+    pub height: u32,
+    /// WebP quality, 0 to 100.
+    pub quality: u8,
+    /// WebP effort, 0 to 6.
+    pub method: u8,
+}
+
+/// How a photo meets the box of its variant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Fit {
+    /// All of the photo within the box.
+    Inside,
+    /// The whole box filled, what stands over cut.
+    Cover,
+}
+
+/// The portrait of a person.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Crop {
+    /// Share of the face box added on each side.
+    pub padding: f64,
+    /// Longest side in pixels.
+    pub side: u32,
+    /// JPEG quality, 1 to 100.
+    pub quality: u8,
+}
+
+/// Finding faces and telling who they are.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Faces {
+    /// What finds the faces.
+    pub analyzer: Analyzer,
+    /// Cosine similarity from which two faces are one person.
+    pub threshold: f64,
+    /// How many candidates an event keeps per face.
+    pub candidates: usize,
+    /// What a face needs to found a person.
+    pub founding: Founding,
+}
+
+/// What finds the faces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Analyzer {
+    /// Nothing; no photo has faces.
+    Off,
+    /// Faces made up, without a model.
+    Synthetic,
+    /// A model on this machine.
+    Local,
+}
+
+/// What a face needs to found a person; one below may still match.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Founding {
+    /// Size of the face box in pixels on the large variant.
+    pub min_size: u32,
+    /// Sharpness, 0 to 1.
+    pub min_sharpness: f64,
+    /// Confidence that it is a face at all, 0 to 1.
+    pub min_confidence: f64,
+}
+
+/// What the tables hold.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Table {
+    /// Which object `TAGGING.s3Key` names.
+    pub tagging_s3_key: TaggingKey,
+}
+
+/// Which object `TAGGING.s3Key` names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TaggingKey {
+    /// The large variant.
+    Large,
+    /// The upload as it came.
+    Original,
+}
+
+/// Delivery of the work.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Queue {
+    /// Seconds a received message stays hidden from other workers.
+    pub visibility_seconds: u64,
+    /// Failed attempts before a dead letter.
+    pub max_receives: u32,
+    /// Receives without any settlement before a dead letter.
+    pub max_deaths: u32,
+}

@@ -1,0 +1,257 @@
+//! The decision about one photo: who is in it, and which events say so.
+
+use std::collections::BTreeSet;
+
+use crate::{
+    Allocation, Candidate, Email, Event, Face, FaceId, ImageId, Outcome, PersonId, PersonsAllocated, PhotoProcessed,
+    PhotoRejected, PhotoState, Rejection, Search, SeenFace, Seq, Source, TakenAt, Variants, Verdict, Version,
+    photo::round,
+};
+
+/// What somebody wants decided.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Command {
+    /// Take the photo in.
+    Process {
+        /// The photo.
+        image_id: ImageId,
+        /// Who uploaded it.
+        uploader: Email,
+        /// The object it came from.
+        source: Source,
+        /// Pixels across and down, upright.
+        dimensions: (u32, u32),
+        /// When it was taken.
+        taken_at: Option<TakenAt>,
+        /// The pictures made of it.
+        variants: Variants,
+        /// Its faces and whom they are like.
+        recognition: Recognition,
+    },
+    /// Say why it cannot be taken.
+    Reject {
+        /// The photo.
+        image_id: ImageId,
+        /// Who uploaded it.
+        uploader: Email,
+        /// The object it came from.
+        source: Source,
+        /// Why.
+        reason: Rejection,
+    },
+}
+
+/// The faces of a photo, and what the index says of them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Recognition {
+    /// Who looked.
+    pub analyzer: String,
+    /// What they saw.
+    pub faces: Vec<SeenFace>,
+    /// Whom the faces are like.
+    pub search: Search,
+    /// Up to where the index knows everybody.
+    pub identity: Identity,
+}
+
+/// Where the numbering of persons stands. A commit that allocates holds only if this is still true.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Identity {
+    /// The last identity event that was considered.
+    pub seq: Seq,
+    /// The last number given out.
+    pub counter: u32,
+    /// Numbers above the counter that rows of others already have.
+    pub taken: BTreeSet<u32>,
+}
+
+/// When a face is somebody, and when it may found a person.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Policy {
+    /// Similarity from which two faces are one person.
+    pub threshold: f32,
+    /// How many candidates an event keeps per face.
+    pub candidates: usize,
+    /// A founding face is at least this large, in pixels.
+    pub min_size: f32,
+    /// A founding face is at least this sharp.
+    pub min_sharpness: f32,
+    /// A founding face is at least this certain.
+    pub min_confidence: f32,
+}
+
+/// Why nothing is to be decided.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// The log says it already.
+    #[error("already committed by event {}", .0.seq)]
+    AlreadyCommitted(PhotoState),
+    /// The log speaks of a newer version of the object.
+    #[error("a newer version was committed by event {}", .0.seq)]
+    Outdated(PhotoState),
+}
+
+/// The events that the command leads to, in the order they are to be recorded.
+pub fn decide(state: Option<&PhotoState>, command: Command, policy: &Policy) -> Result<Vec<Event>, Refusal> {
+    match command {
+        Command::Reject { image_id, uploader, source, reason } => {
+            refuse_repeat(state, &source, Outcome::Rejected(reason.code))?;
+            Ok(vec![Event::PhotoRejected(PhotoRejected { v: Version, image_id, uploader, source, reason })])
+        }
+        Command::Process { image_id, uploader, source, dimensions, taken_at, variants, recognition } => {
+            refuse_repeat(state, &source, Outcome::Processed)?;
+            let Recognition { analyzer, faces, search, identity } = recognition;
+            let verdicts = identify(&faces, &search, &identity, policy);
+            let allocations = allocations(&image_id, &faces, &verdicts, policy);
+            let templates: BTreeSet<u16> = allocations.iter().flat_map(|a| &a.templates).map(|face| face.n).collect();
+            let faces = (0..).zip(faces).zip(search.candidates).zip(&verdicts);
+            let processed = Event::PhotoProcessed(PhotoProcessed {
+                v: Version,
+                image_id: image_id.clone(),
+                uploader,
+                source,
+                width: dimensions.0,
+                height: dimensions.1,
+                taken_at,
+                variants,
+                analyzer,
+                identity_seq: identity.seq,
+                faces: faces
+                    .map(|(((n, face), near), verdict)| conclude(face, near, *verdict, templates.contains(&n), policy))
+                    .collect(),
+            });
+            if allocations.is_empty() {
+                return Ok(vec![processed]);
+            }
+            let allocated = Event::PersonsAllocated(PersonsAllocated {
+                v: Version,
+                image_id,
+                photo_event: processed.id(),
+                counter: identity.counter,
+                persons: allocations,
+            });
+            Ok(vec![allocated, processed])
+        }
+    }
+}
+
+/// A repeat is refused; a photo that could not be taken before may be taken now, when limits or formats have widened.
+fn refuse_repeat(state: Option<&PhotoState>, source: &Source, wanted: Outcome) -> Result<(), Refusal> {
+    match state {
+        Some(s) if s.version == source.version && (s.outcome == Outcome::Processed || s.outcome == wanted) => {
+            Err(Refusal::AlreadyCommitted(s.clone()))
+        }
+        Some(s) if is_older(source.sequencer.as_deref(), s.sequencer.as_deref()) => Err(Refusal::Outdated(s.clone())),
+        _ => Ok(()),
+    }
+}
+
+/// Sequencers are hexadecimal texts that compare after padding on the right; without one nothing is older.
+fn is_older(ours: Option<&str>, theirs: Option<&str>) -> bool {
+    let (Some(ours), Some(theirs)) = (ours, theirs) else { return false };
+    let width = ours.len().max(theirs.len());
+    let padded = |text: &str| format!("{:0<width$}", text.to_ascii_uppercase());
+    padded(ours) < padded(theirs)
+}
+
+/// Who each face is: somebody known, a stranger of this photo, or nobody.
+fn identify(faces: &[SeenFace], search: &Search, identity: &Identity, policy: &Policy) -> Vec<Verdict> {
+    let known = |n: usize| best_match(search.candidates.get(n).map_or(&[][..], Vec::as_slice), policy.threshold);
+    let mut verdicts: Vec<Option<Verdict>> = (0..faces.len()).map(|n| known(n).map(Verdict::Matched)).collect();
+
+    let strangers: Vec<usize> =
+        (0..faces.len()).filter(|n| verdicts[*n].is_none() && may_found(&faces[*n], policy)).collect();
+    let numbers = (identity.counter + 1..).filter(|number| !identity.taken.contains(number));
+    for (cluster, person) in
+        clusters(&strangers, search, policy.threshold).iter().zip(numbers.filter_map(PersonId::new))
+    {
+        let best = best_face(cluster, faces);
+        for n in cluster {
+            verdicts[*n] = Some(if *n == best { Verdict::Founded(person) } else { Verdict::Matched(person) });
+        }
+    }
+    (0..faces.len()).map(|n| verdicts[n].unwrap_or_else(|| poor_face(n, &verdicts, search, policy))).collect()
+}
+
+fn best_match(candidates: &[Candidate], threshold: f32) -> Option<PersonId> {
+    let near = candidates.iter().filter(|candidate| candidate.similarity >= threshold);
+    near.max_by(|a, b| a.similarity.total_cmp(&b.similarity).then(b.person.cmp(&a.person))).map(|best| best.person)
+}
+
+/// Whether a face is good enough that a person may be known by it.
+fn may_found(face: &SeenFace, policy: &Policy) -> bool {
+    face.quality.size >= policy.min_size
+        && face.quality.sharpness >= policy.min_sharpness
+        && face.confidence >= policy.min_confidence
+}
+
+/// The strangers' faces, those of one person together: whoever is alike, directly or through a third.
+fn clusters(strangers: &[usize], search: &Search, threshold: f32) -> Vec<Vec<usize>> {
+    let mut clusters: Vec<Vec<usize>> = Vec::new();
+    for n in strangers {
+        let alike = |cluster: &Vec<usize>| cluster.iter().any(|m| similarity(*n, *m, search) >= threshold);
+        let (same, others): (Vec<_>, Vec<_>) = clusters.into_iter().partition(alike);
+        clusters = others;
+        clusters.push(same.into_iter().flatten().chain([*n]).collect());
+    }
+    for cluster in &mut clusters {
+        cluster.sort_unstable();
+    }
+    clusters.sort_unstable();
+    clusters
+}
+
+fn similarity(n: usize, m: usize, search: &Search) -> f32 {
+    let pair = (n.min(m), n.max(m));
+    search.alike.iter().find(|s| (s.a, s.b) == pair).map_or(0.0, |s| s.similarity)
+}
+
+/// The face to show and to know a stranger by: the one seen best, the first of equals.
+fn best_face(cluster: &[usize], faces: &[SeenFace]) -> usize {
+    let worth = |n: &usize| faces[*n].quality.size * faces[*n].quality.sharpness * faces[*n].confidence;
+    cluster.iter().copied().max_by(|a, b| worth(a).total_cmp(&worth(b)).then(b.cmp(a))).unwrap_or_default()
+}
+
+/// A poor face is still somebody if it is like a stranger whose better face is in the same photo.
+fn poor_face(n: usize, verdicts: &[Option<Verdict>], search: &Search, policy: &Policy) -> Verdict {
+    let relatives = verdicts.iter().enumerate().filter_map(|(m, verdict)| match verdict {
+        Some(Verdict::Founded(person)) => Some(Candidate { person: *person, similarity: similarity(n, m, search) }),
+        _ => None,
+    });
+    let relatives: Vec<_> = relatives.collect();
+    best_match(&relatives, policy.threshold).map_or(Verdict::TooPoor, Verdict::Matched)
+}
+
+fn allocations(image: &ImageId, faces: &[SeenFace], verdicts: &[Verdict], policy: &Policy) -> Vec<Allocation> {
+    let face = |n: usize| FaceId { image: image.clone(), n: u16::try_from(n).unwrap_or(u16::MAX) };
+    let founded = verdicts.iter().enumerate().filter_map(|(n, verdict)| match verdict {
+        Verdict::Founded(person) => Some(Allocation {
+            person: *person,
+            face: face(n),
+            templates: (0..verdicts.len())
+                .filter(|m| verdicts[*m].person() == Some(*person) && may_found(&faces[*m], policy))
+                .map(face)
+                .collect(),
+        }),
+        _ => None,
+    });
+    let mut founded: Vec<_> = founded.collect();
+    founded.sort_by_key(|allocation| allocation.person);
+    founded
+}
+
+fn conclude(face: SeenFace, mut candidates: Vec<Candidate>, verdict: Verdict, template: bool, policy: &Policy) -> Face {
+    candidates.truncate(policy.candidates);
+    Face {
+        bounds: face.bounds,
+        landmarks: face.landmarks,
+        quality: face.quality,
+        confidence: round(face.confidence, 1e4),
+        attributes: face.attributes,
+        model: face.model,
+        candidates,
+        threshold: policy.threshold,
+        verdict,
+        template,
+    }
+}

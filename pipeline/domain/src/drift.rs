@@ -1,0 +1,91 @@
+//! The difference between a row as it is and as the log says it should be.
+
+use std::fmt;
+
+use serde_json::Value;
+
+use crate::{Attributes, Key, Mutation, Presence};
+
+/// One row that is not as the log says.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Difference {
+    /// The row is ours and is not there.
+    Missing(Key),
+    /// The row is there and should not be.
+    Stale(Key),
+    /// An attribute of ours has another value.
+    Differs {
+        /// The row.
+        key: Key,
+        /// The attribute.
+        attribute: String,
+        /// What the log says.
+        expected: Value,
+        /// What is there, if anything.
+        found: Option<Value>,
+    },
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Missing(key) => write!(f, "{key}: the row is missing"),
+            Self::Stale(key) => write!(f, "{key}: the row should be gone"),
+            Self::Differs { key, attribute, expected, found: Some(found) } => {
+                write!(f, "{key}: {attribute} is {found}, the log says {expected}")
+            }
+            Self::Differs { key, attribute, expected, found: None } => {
+                write!(f, "{key}: {attribute} is missing, the log says {expected}")
+            }
+        }
+    }
+}
+
+/// How the row differs from what the mutation would make of it. A row that only the platform can make is not ours to miss.
+pub fn drift(mutation: &Mutation, row: Option<&Attributes>) -> Vec<Difference> {
+    match (mutation, row) {
+        (Mutation::Delete { .. }, None) | (Mutation::Set { presence: Presence::Required, .. }, None) => Vec::new(),
+        (Mutation::Delete { key }, Some(_)) => vec![Difference::Stale(key.clone())],
+        (Mutation::Set { key, .. }, None) => vec![Difference::Missing(key.clone())],
+        (Mutation::Set { key, attributes, at_least, .. }, Some(row)) => {
+            let other = attributes.iter().filter(|(name, value)| row.get(*name) != Some(*value));
+            let smaller = at_least.iter().filter(|(name, floor)| larger(row.get(*name), floor) == *floor);
+            let smaller = smaller.filter(|(name, floor)| row.get(*name) != Some(*floor));
+            let differing = other.chain(smaller).map(|(name, expected)| Difference::Differs {
+                key: key.clone(),
+                attribute: name.clone(),
+                expected: expected.clone(),
+                found: row.get(name).cloned(),
+            });
+            differing.collect()
+        }
+    }
+}
+
+impl Mutation {
+    /// The row's attributes after the change; `None` if the row is gone.
+    pub fn apply(&self, row: Option<Attributes>) -> Option<Attributes> {
+        match self {
+            Self::Delete { .. } => None,
+            Self::Set { attributes, at_least, .. } => {
+                let mut row = row.unwrap_or_default();
+                for (name, floor) in at_least {
+                    let value = larger(row.get(name), floor).clone();
+                    row.insert(name.clone(), value);
+                }
+                row.extend(attributes.clone());
+                Some(row)
+            }
+        }
+    }
+}
+
+/// The larger of what is there and the floor: numbers by value, texts (times in ISO form) by spelling.
+/// What cannot be compared gives way to the floor.
+fn larger<'a>(found: Option<&'a Value>, floor: &'a Value) -> &'a Value {
+    match (found, floor) {
+        (Some(found @ Value::Number(a)), Value::Number(b)) if a.as_f64() > b.as_f64() => found,
+        (Some(found @ Value::String(a)), Value::String(b)) if a > b => found,
+        _ => floor,
+    }
+}

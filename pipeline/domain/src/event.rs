@@ -1,0 +1,224 @@
+//! What the log says. An event, once written by a released version, stays readable for ever:
+//! within a version fields are only added, and optional; a change of meaning is a new version beside the old one.
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+use crate::{
+    Email, EventId, Face, FaceId, ImageId, PersonId, Rejection, Seq, Source, TakenAt, Variants, photo::RejectCode,
+};
+
+/// Everything that can happen.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Event {
+    /// A photo was rendered, looked at and decided.
+    PhotoProcessed(PhotoProcessed),
+    /// A photo cannot be taken.
+    PhotoRejected(PhotoRejected),
+    /// Strangers got their numbers: one event for all new persons of a photo.
+    PersonsAllocated(PersonsAllocated),
+    /// A person got a name.
+    PersonRenamed(PersonRenamed),
+}
+
+/// A photo was rendered, looked at and decided.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PhotoProcessed {
+    /// Schema version.
+    pub v: Version<1>,
+    /// The photo.
+    pub image_id: ImageId,
+    /// Who uploaded it.
+    pub uploader: Email,
+    /// The object it came from.
+    pub source: Source,
+    /// Pixels across, upright.
+    pub width: u32,
+    /// Pixels down, upright.
+    pub height: u32,
+    /// When it was taken, where the camera tells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub taken_at: Option<TakenAt>,
+    /// The pictures made of it.
+    pub variants: Variants,
+    /// The analyzer that looked for faces (`off`: nobody looked).
+    pub analyzer: String,
+    /// The identity event up to which the known persons were considered.
+    pub identity_seq: Seq,
+    /// The faces, in the analyzer's order; a face's place here is the n of its ID.
+    pub faces: Vec<Face>,
+}
+
+impl PhotoProcessed {
+    /// The persons in the photo, each once, by number.
+    pub fn persons(&self) -> Vec<PersonId> {
+        let mut persons: Vec<_> = self.faces.iter().filter_map(|face| face.verdict.person()).collect();
+        persons.sort_unstable();
+        persons.dedup();
+        persons
+    }
+}
+
+/// A photo cannot be taken.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PhotoRejected {
+    /// Schema version.
+    pub v: Version<1>,
+    /// The photo.
+    pub image_id: ImageId,
+    /// Who uploaded it.
+    pub uploader: Email,
+    /// The object it came from.
+    pub source: Source,
+    /// Why.
+    pub reason: Rejection,
+}
+
+/// Strangers got their numbers.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PersonsAllocated {
+    /// Schema version.
+    pub v: Version<1>,
+    /// The photo they are in.
+    pub image_id: ImageId,
+    /// The event of the photo, committed with this one.
+    pub photo_event: EventId,
+    /// The counter before.
+    pub counter: u32,
+    /// The new persons, by number.
+    pub persons: Vec<Allocation>,
+}
+
+/// One new person.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Allocation {
+    /// The number they got.
+    pub person: PersonId,
+    /// Their best face: the crop.
+    pub face: FaceId,
+    /// The faces they are recognised by.
+    pub templates: Vec<FaceId>,
+}
+
+/// A person got a name.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PersonRenamed {
+    /// Schema version.
+    pub v: Version<1>,
+    /// The person.
+    pub person: PersonId,
+    /// The identity event the decision was made after.
+    pub identity_seq: Seq,
+    /// The name they had.
+    pub from: String,
+    /// The name they have.
+    pub to: String,
+}
+
+/// An event this program cannot read. Skipping it would make every projection wrong, so nobody does.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum UnreadableEvent {
+    /// Written by a later release.
+    #[error("event type {0:?} is not known to this version of sparks: it was written by a newer one, so upgrade")]
+    UnknownType(String),
+    /// Written by a later release, or damaged.
+    #[error(
+        "{event_type} cannot be read by this version of sparks ({reason}): upgrade, or restore the log from a backup"
+    )]
+    BadData {
+        /// Its type.
+        event_type: String,
+        /// What the parser says.
+        reason: String,
+    },
+}
+
+impl Event {
+    /// The type's name in the log.
+    pub fn event_type(&self) -> &'static str {
+        match self {
+            Self::PhotoProcessed(_) => "PhotoProcessed",
+            Self::PhotoRejected(_) => "PhotoRejected",
+            Self::PersonsAllocated(_) => "PersonsAllocated",
+            Self::PersonRenamed(_) => "PersonRenamed",
+        }
+    }
+
+    /// The event's name: the same for a repeat.
+    pub fn id(&self) -> EventId {
+        let subject = match self {
+            Self::PhotoProcessed(e) => format!("{}/{}", e.image_id, e.source.version),
+            // A photo may be refused again for another reason, after the limits have changed.
+            Self::PhotoRejected(e) => format!("{}/{}/{}", e.image_id, e.source.version, e.reason.code),
+            Self::PersonsAllocated(e) => e.photo_event.to_string(),
+            Self::PersonRenamed(e) => format!("{}/{}", e.person, e.identity_seq),
+        };
+        EventId::about(self.event_type(), &subject)
+    }
+
+    /// Whether the event changes who is known, so that everybody who allocates must have seen it.
+    pub fn is_identity(&self) -> bool {
+        matches!(self, Self::PersonsAllocated(_) | Self::PersonRenamed(_))
+    }
+
+    /// The photo it is about, if it is about one.
+    pub fn image(&self) -> Option<&ImageId> {
+        match self {
+            Self::PhotoProcessed(e) => Some(&e.image_id),
+            Self::PhotoRejected(e) => Some(&e.image_id),
+            Self::PersonsAllocated(_) | Self::PersonRenamed(_) => None,
+        }
+    }
+
+    /// The event's JSON, as the log keeps it.
+    pub fn to_data(&self) -> String {
+        match self {
+            Self::PhotoProcessed(e) => serde_json::to_string(e),
+            Self::PhotoRejected(e) => serde_json::to_string(e),
+            Self::PersonsAllocated(e) => serde_json::to_string(e),
+            Self::PersonRenamed(e) => serde_json::to_string(e),
+        }
+        .unwrap_or_default() // plain structs with text keys always serialise
+    }
+
+    /// Reads what [`Event::to_data`] of this or any earlier release wrote.
+    pub fn parse(event_type: &str, data: &str) -> Result<Self, UnreadableEvent> {
+        match event_type {
+            "PhotoProcessed" => serde_json::from_str(data).map(Self::PhotoProcessed),
+            "PhotoRejected" => serde_json::from_str(data).map(Self::PhotoRejected),
+            "PersonsAllocated" => serde_json::from_str(data).map(Self::PersonsAllocated),
+            "PersonRenamed" => serde_json::from_str(data).map(Self::PersonRenamed),
+            unknown => return Err(UnreadableEvent::UnknownType(unknown.to_owned())),
+        }
+        .map_err(|e| UnreadableEvent::BadData { event_type: event_type.to_owned(), reason: e.to_string() })
+    }
+}
+
+/// The number of an event's schema, written as `v`: a reader of one version refuses every other.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Version<const N: u32>;
+
+impl<const N: u32> Serialize for Version<N> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_u32(N)
+    }
+}
+
+impl<'de, const N: u32> Deserialize<'de> for Version<N> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let found = u32::deserialize(deserializer)?;
+        if found == N { Ok(Self) } else { Err(de::Error::custom(format!("schema version {found}, expected {N}"))) }
+    }
+}
+
+impl std::fmt::Display for RejectCode {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Empty => "empty",
+            Self::TooManyBytes => "too_many_bytes",
+            Self::TooManyPixels => "too_many_pixels",
+            Self::TooMuchMetadata => "too_much_metadata",
+            Self::UnsupportedFormat => "unsupported_format",
+            Self::Damaged => "damaged",
+        })
+    }
+}

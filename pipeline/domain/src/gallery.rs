@@ -1,0 +1,116 @@
+//! The faces persons are known by, and the search for the nearest.
+
+use std::collections::HashMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    PersonId, Signature,
+    photo::round,
+    signature::{dot, dot_self},
+};
+
+/// A person a face may be.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Candidate {
+    /// Who.
+    pub person: PersonId,
+    /// How alike, 1 being the same.
+    pub similarity: f32,
+}
+
+/// How alike two faces of one photo are.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Similarity {
+    /// One face's place in the photo.
+    pub a: usize,
+    /// The other's, which is larger.
+    pub b: usize,
+    /// How alike, 1 being the same.
+    pub similarity: f32,
+}
+
+/// What an index answers about the faces of one photo.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Search {
+    /// For each face the nearest persons, nearest first, the lower number first where equally near.
+    pub candidates: Vec<Vec<Candidate>>,
+    /// How alike the faces are among themselves, where somebody could be meant twice.
+    pub alike: Vec<Similarity>,
+}
+
+/// The templates of every person, in memory, apart by model: signatures of different models are never compared.
+#[derive(Debug, Default)]
+pub struct Gallery {
+    models: HashMap<String, Templates>,
+}
+
+/// Templates of one model, end to end, so that a search walks memory in one direction.
+#[derive(Debug, Default)]
+struct Templates {
+    dimensions: usize,
+    bytes: Vec<i8>,
+    owners: Vec<(PersonId, f32)>, // with the inverse of the template's length
+}
+
+impl Gallery {
+    /// From now on `person` is also known by this signature. One that does not fit its model's others is not learnt.
+    pub fn learn(&mut self, person: PersonId, model: &str, signature: &Signature) {
+        let templates = self.models.entry(model.to_owned()).or_default();
+        let bytes = signature.as_slice();
+        if templates.owners.is_empty() {
+            templates.dimensions = bytes.len();
+        }
+        if templates.dimensions == bytes.len() {
+            templates.bytes.extend_from_slice(bytes);
+            templates.owners.push((person, 1.0 / (dot_self(bytes) as f32).sqrt()));
+        }
+    }
+
+    /// How many templates there are.
+    pub fn len(&self) -> usize {
+        self.models.values().map(|templates| templates.owners.len()).sum()
+    }
+
+    /// Whether nobody is known.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The `most` nearest persons, each by the nearest of their templates.
+    pub fn nearest(&self, model: &str, signature: &Signature, most: usize) -> Vec<Candidate> {
+        let probe = signature.as_slice();
+        let Some(templates) = self.models.get(model).filter(|t| t.dimensions == probe.len() && !probe.is_empty())
+        else {
+            return Vec::new();
+        };
+        let probe_scale = 1.0 / (dot_self(probe) as f32).sqrt();
+        let mut best: HashMap<PersonId, f32> = HashMap::new();
+        for (template, (person, scale)) in templates.bytes.chunks_exact(probe.len()).zip(&templates.owners) {
+            let similarity = dot(template, probe) as f32 * scale * probe_scale;
+            let known = best.entry(*person).or_insert(similarity);
+            *known = known.max(similarity);
+        }
+        let mut candidates: Vec<_> =
+            best.into_iter().map(|(person, s)| Candidate { person, similarity: round(s, 1e4) }).collect();
+        candidates.sort_by(|a, b| b.similarity.total_cmp(&a.similarity).then(a.person.cmp(&b.person)));
+        candidates.truncate(most);
+        candidates
+    }
+}
+
+impl Search {
+    /// How alike these faces are, pair by pair, where both have a signature of the same model.
+    pub fn among<'a>(faces: impl Iterator<Item = (&'a str, Option<&'a Signature>)>) -> Vec<Similarity> {
+        let faces: Vec<_> = faces.collect();
+        let mut alike = Vec::new();
+        for (b, (model_b, face_b)) in faces.iter().enumerate() {
+            for (a, (model_a, face_a)) in faces[..b].iter().enumerate() {
+                if let (Some(face_a), Some(face_b), true) = (face_a, face_b, model_a == model_b) {
+                    alike.push(Similarity { a, b, similarity: round(face_a.similarity(face_b), 1e4) });
+                }
+            }
+        }
+        alike
+    }
+}

@@ -1,0 +1,263 @@
+//! Identifiers that cannot be built wrong: each is parsed once, at the edge.
+
+use std::{fmt, num::NonZeroU32, str::FromStr};
+
+use serde::{Deserialize, Serialize};
+use svix_ksuid::{Ksuid, KsuidLike};
+use uuid::Uuid;
+
+/// A text that is not the identifier it claims to be.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{text:?} is not {expected}")]
+pub struct InvalidId {
+    /// What was given.
+    pub text: String,
+    /// What would have been right.
+    pub expected: &'static str,
+}
+
+/// A photo: a UUID or a KSUID and nothing else, because it is a bare partition key of a table that holds other rows too.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct ImageId(String);
+
+impl ImageId {
+    /// The ID of a photo taken at `unix_seconds` (the KSUID epoch, if earlier or unknown) with this content.
+    pub fn of_content(unix_seconds: Option<i64>, content: [u8; 16]) -> Self {
+        const EPOCH: i64 = 1_400_000_000;
+        let seconds = unix_seconds.unwrap_or(EPOCH).clamp(EPOCH, EPOCH + i64::from(u32::MAX)) - EPOCH;
+        let mut raw = [0; 20];
+        raw[..4].copy_from_slice(&u32::try_from(seconds).unwrap_or(u32::MAX).to_be_bytes());
+        raw[4..].copy_from_slice(&content);
+        Self(Ksuid::from_bytes(raw).to_string())
+    }
+
+    /// The ID as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for ImageId {
+    type Err = InvalidId;
+
+    fn from_str(text: &str) -> Result<Self, InvalidId> {
+        let is_uuid = text.len() == 36 && Uuid::try_parse(text).is_ok();
+        // 27 base-62 digits reach further than 20 bytes do: only what encodes back to itself is a KSUID.
+        let is_ksuid = text.len() == 27
+            && text.bytes().all(|b| b.is_ascii_alphanumeric())
+            && text <= "aWgEPTl1tmebfsQzFP4bxwgy80V"
+            && Ksuid::from_base62(text).is_ok_and(|k| k.to_string() == text);
+        if is_uuid || is_ksuid {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(InvalidId { text: text.to_owned(), expected: "an image ID (a UUID or a KSUID)" })
+        }
+    }
+}
+
+/// A person: `person{N}`, N from 1, never reused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct PersonId(NonZeroU32);
+
+impl PersonId {
+    /// The person with this number; there is no person 0.
+    pub fn new(number: u32) -> Option<Self> {
+        NonZeroU32::new(number).map(Self)
+    }
+
+    /// The number behind `person`.
+    pub fn number(self) -> u32 {
+        self.0.get()
+    }
+}
+
+impl fmt::Display for PersonId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "person{}", self.0)
+    }
+}
+
+impl FromStr for PersonId {
+    type Err = InvalidId;
+
+    fn from_str(text: &str) -> Result<Self, InvalidId> {
+        text.strip_prefix("person")
+            .filter(|digits| digits.bytes().all(|b| b.is_ascii_digit()) && !digits.starts_with('0'))
+            .and_then(|digits| digits.parse().ok())
+            .map(Self)
+            .ok_or_else(|| InvalidId { text: text.to_owned(), expected: "a person ID (person1, person2, ...)" })
+    }
+}
+
+/// One face in one photo: `{imageId}#{n}`. The log speaks of faces by this name only, never by their signature.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct FaceId {
+    /// The photo.
+    pub image: ImageId,
+    /// The face's number in the photo, from 0.
+    pub n: u16,
+}
+
+impl fmt::Display for FaceId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}#{}", self.image, self.n)
+    }
+}
+
+impl FromStr for FaceId {
+    type Err = InvalidId;
+
+    fn from_str(text: &str) -> Result<Self, InvalidId> {
+        text.split_once('#')
+            .and_then(|(image, n)| Some(Self { image: image.parse().ok()?, n: n.parse().ok()? }))
+            .filter(|face| face.to_string() == text)
+            .ok_or_else(|| InvalidId { text: text.to_owned(), expected: "a face ID ({imageId}#{n})" })
+    }
+}
+
+/// An e-mail address, as far as a key needs it: something before and after one `@`, no blanks, no `#`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Email(String);
+
+impl Email {
+    /// The address as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for Email {
+    type Err = InvalidId;
+
+    fn from_str(text: &str) -> Result<Self, InvalidId> {
+        let fits = text.len() <= 254 && !text.chars().any(|c| c == '#' || c.is_whitespace() || c.is_control());
+        let (before, after) = text.rsplit_once('@').unwrap_or_default();
+        if fits && !before.is_empty() && !after.is_empty() {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(InvalidId { text: text.to_owned(), expected: "an e-mail address" })
+        }
+    }
+}
+
+/// An event's name: a UUIDv5 of what the event is about, so that a repeat has the same ID.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct EventId(Uuid);
+
+impl EventId {
+    /// The ID of the event of this type about this subject.
+    pub fn about(event_type: &str, subject: &str) -> Self {
+        const SPARKS: Uuid = Uuid::from_u128(0x7370_6172_6b73_5f65_7665_6e74_5f6c_6f67);
+        Self(Uuid::new_v5(&SPARKS, format!("{event_type}/{subject}").as_bytes()))
+    }
+}
+
+impl fmt::Display for EventId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl FromStr for EventId {
+    type Err = InvalidId;
+
+    fn from_str(text: &str) -> Result<Self, InvalidId> {
+        Uuid::try_parse(text)
+            .map(Self)
+            .map_err(|_| InvalidId { text: text.to_owned(), expected: "an event ID (a UUID)" })
+    }
+}
+
+/// Text in, text out: how every identifier crosses the edge.
+macro_rules! as_text {
+    ($($id:ident),*) => {$(
+        impl TryFrom<String> for $id {
+            type Error = InvalidId;
+
+            fn try_from(text: String) -> Result<Self, InvalidId> {
+                text.parse()
+            }
+        }
+
+        impl From<$id> for String {
+            fn from(id: $id) -> String {
+                id.to_string()
+            }
+        }
+    )*};
+}
+as_text!(ImageId, PersonId, FaceId, Email, EventId);
+
+macro_rules! display_inner {
+    ($($id:ident),*) => {$(
+        impl fmt::Display for $id {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+    )*};
+}
+display_inner!(ImageId, Email);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn image_ids_are_uuids_or_ksuids_and_nothing_else() {
+        for good in [
+            "02df423f-0d45-4d59-b987-2ade841d0fbf",
+            "0ujtsYcgvSTl8PAuAdqWYSMnLOv",
+            "000000000000000000000000000",
+            "aWgEPTl1tmebfsQzFP4bxwgy80V",
+        ] {
+            assert_eq!(good.parse::<ImageId>().map(|id| id.to_string()).as_deref(), Ok(good));
+        }
+        for bad in [
+            "",
+            "UNKNOWN_PERSONS",
+            "person1",
+            "../secret",
+            "02df423f0d454d59b9872ade841d0fbf",
+            "{02df423f-0d45-4d59-b987-2ade841d0fbf}",
+            "0ujtsYcgvSTl8PAuAdqWYSMnLO",
+            "0ujtsYcgvSTl8PAuAdqWYSMnLO!",
+            "aWgEPTl1tmebfsQzFP4bxwgy80W",
+            "zzzzzzzzzzzzzzzzzzzzzzzzzzz",
+        ] {
+            assert!(bad.parse::<ImageId>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn content_ids_sort_by_time_taken() {
+        let old = ImageId::of_content(Some(1_500_000_000), [255; 16]);
+        let new = ImageId::of_content(Some(1_500_000_001), [0; 16]);
+        assert!(old < new);
+        assert_eq!(ImageId::of_content(None, [7; 16]), ImageId::of_content(Some(0), [7; 16]));
+        assert_eq!(ImageId::of_content(Some(i64::MAX), [255; 16]).as_str(), "aWgEPTl1tmebfsQzFP4bxwgy80V");
+        assert_eq!(old.as_str().parse(), Ok(old));
+    }
+
+    #[test]
+    fn person_and_face_ids_have_one_spelling() {
+        assert_eq!("person12".parse::<PersonId>().map(PersonId::number), Ok(12));
+        for bad in ["person0", "person01", "person", "Person1", "person+1", "person-1", "person99999999999"] {
+            assert!(bad.parse::<PersonId>().is_err(), "{bad}");
+        }
+        let face = "0ujtsYcgvSTl8PAuAdqWYSMnLOv#3";
+        assert_eq!(face.parse::<FaceId>().map(|f| f.to_string()).as_deref(), Ok(face));
+        assert!("0ujtsYcgvSTl8PAuAdqWYSMnLOv#03".parse::<FaceId>().is_err());
+    }
+
+    #[test]
+    fn the_same_subject_has_the_same_event_id() {
+        assert_eq!(EventId::about("PhotoProcessed", "a/1"), EventId::about("PhotoProcessed", "a/1"));
+        assert_ne!(EventId::about("PhotoProcessed", "a/1"), EventId::about("PhotoRejected", "a/1"));
+    }
+}

@@ -1,0 +1,130 @@
+//! Rows of the platform's table, and the ways we change them.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::{Email, ImageId, PersonId};
+
+/// A row's attributes besides its key, by name.
+pub type Attributes = Map<String, Value>;
+
+/// A row's key.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Key {
+    /// Partition key.
+    #[serde(rename = "PK")]
+    pub pk: String,
+    /// Sort key.
+    #[serde(rename = "SK")]
+    pub sk: String,
+}
+
+impl Key {
+    /// The key with these parts.
+    pub fn new(pk: impl Into<String>, sk: impl Into<String>) -> Self {
+        Self { pk: pk.into(), sk: sk.into() }
+    }
+
+    /// A photo's row.
+    pub fn image(image: &ImageId, uploader: &Email) -> Self {
+        Self::new(image.as_str(), format!("UPLOADED_BY#{uploader}"))
+    }
+
+    /// A person's row.
+    pub fn person(person: PersonId) -> Self {
+        Self::new(format!("PERSON#{person}"), person.to_string())
+    }
+
+    /// The row that ties a person to a photo.
+    pub fn tagging(image: &ImageId, person: PersonId) -> Self {
+        Self::new(image.as_str(), format!("PERSON#{person}"))
+    }
+
+    /// The counter of persons.
+    pub fn counter() -> Self {
+        Self::new("UNKNOWN_PERSONS", "UNKNOWN_PERSONS")
+    }
+
+    /// A user's row.
+    pub fn user(email: &Email) -> Self {
+        Self::new(email.as_str(), email.as_str())
+    }
+
+    /// The row of a user's upload limit.
+    pub fn limit(email: &Email) -> Self {
+        Self::new(format!("LIMIT#{email}"), email.as_str())
+    }
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} / {}", self.pk, self.sk)
+    }
+}
+
+/// A row.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Item {
+    /// Its key.
+    pub key: Key,
+    /// Its other attributes.
+    pub attributes: Attributes,
+}
+
+impl Item {
+    /// The attribute, if it is a text.
+    pub fn text(&self, name: &str) -> Option<&str> {
+        self.attributes.get(name).and_then(Value::as_str)
+    }
+
+    /// The whole row as one JSON object, its key among its attributes.
+    pub fn into_json(self) -> Value {
+        let mut row = self.attributes;
+        row.insert("PK".into(), self.key.pk.into());
+        row.insert("SK".into(), self.key.sk.into());
+        Value::Object(row)
+    }
+}
+
+/// What must be true of a row for a change to apply.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Presence {
+    /// Whether it exists does not matter.
+    Any,
+    /// It exists: the platform made it.
+    Required,
+    /// It does not: we make it.
+    Absent,
+}
+
+/// A change to one row. Deliberately absent: replacing a row whole, because we are guests in it.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Mutation {
+    /// Give these attributes these values and leave all others alone.
+    Set {
+        /// The row.
+        key: Key,
+        /// What must be true of it.
+        presence: Presence,
+        /// Their new values.
+        attributes: Attributes,
+        /// Attributes that only ever grow: they get the larger of this and what is there.
+        at_least: Attributes,
+    },
+    /// Remove the row.
+    Delete {
+        /// The row.
+        key: Key,
+    },
+}
+
+impl Mutation {
+    /// The row it changes.
+    pub fn key(&self) -> &Key {
+        match self {
+            Self::Set { key, .. } | Self::Delete { key } => key,
+        }
+    }
+}

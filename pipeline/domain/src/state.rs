@@ -1,0 +1,56 @@
+//! What the log knows of one photo: the guard that makes a second commit of the same thing a no-op.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Event, PersonId, RejectCode, Seq};
+
+/// The standing of a photo after its last event.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PhotoState {
+    /// The object's version the last event was about.
+    pub version: String,
+    /// Orders versions, where the store tells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sequencer: Option<String>,
+    /// What came of it.
+    pub outcome: Outcome,
+    /// The event that says so.
+    pub seq: Seq,
+    /// The persons tagged in it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub persons: Vec<PersonId>,
+}
+
+/// What came of a photo.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// It is in the table.
+    Processed,
+    /// It cannot be taken.
+    Rejected(RejectCode),
+}
+
+impl PhotoState {
+    /// The state after `event`, recorded at `seq`; events about something else change nothing.
+    pub fn evolve(before: Option<Self>, seq: Seq, event: &Event) -> Option<Self> {
+        match event {
+            Event::PhotoProcessed(e) => Some(Self {
+                version: e.source.version.clone(),
+                sequencer: e.source.sequencer.clone(),
+                outcome: Outcome::Processed,
+                seq,
+                persons: e.persons(),
+            }),
+            Event::PhotoRejected(e) => Some(Self {
+                version: e.source.version.clone(),
+                sequencer: e.source.sequencer.clone(),
+                outcome: Outcome::Rejected(e.reason.code),
+                seq,
+                // What an earlier version of the photo put into the table stays there.
+                persons: before.map(|state| state.persons).unwrap_or_default(),
+            }),
+            Event::PersonsAllocated(_) | Event::PersonRenamed(_) => before,
+        }
+    }
+}
