@@ -73,12 +73,7 @@ impl fmt::Display for Kind {
         match self {
             Kind::Text => write!(out, "a text that is not empty"),
             Kind::Whole(range) => {
-                write!(
-                    out,
-                    "a whole number from {} to {}",
-                    range.start(),
-                    range.end()
-                )
+                write!(out, "a whole number from {} to {}", range.start(), range.end())
             }
             Kind::Number(range) => {
                 write!(out, "a number from {} to {}", range.start(), range.end())

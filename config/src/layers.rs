@@ -54,10 +54,7 @@ pub(crate) struct Layers {
 
 impl Layers {
     pub(crate) fn defaults() -> Self {
-        Layers {
-            keys: Setting::defaults(),
-            problems: Vec::new(),
-        }
+        Layers { keys: Setting::defaults(), problems: Vec::new() }
     }
 
     pub(crate) fn file(&mut self, path: &Path, text: &str) -> Result<(), ConfigError> {
@@ -65,11 +62,7 @@ impl Layers {
             let start = error.span().map_or(0, |span| span.start);
             ConfigError::Syntax {
                 path: path.to_owned(),
-                line: 1 + text
-                    .bytes()
-                    .take(start)
-                    .filter(|&byte| byte == b'\n')
-                    .count(),
+                line: 1 + text.bytes().take(start).filter(|&byte| byte == b'\n').count(),
                 reason: error.message().replace('\n', ", "),
             }
         })?;
@@ -107,28 +100,18 @@ impl Layers {
         if !self.problems.is_empty() {
             return Err(ConfigError::Settings(self.problems));
         }
-        Ok(Loaded {
-            settings: settings(&self.keys),
-            keys: self.keys,
-        })
+        Ok(Loaded { settings: settings(&self.keys), keys: self.keys })
     }
 
     /// Sets what a table of the file holds; `prefix` is empty or ends with a dot.
     fn table(&mut self, prefix: &str, table: Table, origin: &Origin) {
         for (name, value) in table {
             let bare = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-            let name = if name.chars().all(bare) {
-                name
-            } else {
-                format!("{name:?}")
-            };
+            let name = if name.chars().all(bare) { name } else { format!("{name:?}") };
             let key = format!("{prefix}{name}");
             let inside = format!("{key}.");
             let is_setting = self.keys.iter().any(|setting| setting.key == key);
-            let is_section = self
-                .keys
-                .iter()
-                .any(|setting| setting.key.starts_with(&inside));
+            let is_section = self.keys.iter().any(|setting| setting.key.starts_with(&inside));
             match value {
                 // The keys of an unknown section have nearest ones of their own.
                 Value::Table(table) if is_section || !(is_setting || table.is_empty()) => {
@@ -145,11 +128,7 @@ impl Layers {
     fn set(&mut self, key: &str, value: Value, origin: Origin) {
         let Some(setting) = self.keys.iter_mut().find(|setting| setting.key == key) else {
             let nearest = nearest(key, self.keys.iter().map(|setting| setting.key.clone()));
-            self.problems.push(Problem::Unknown {
-                key: key.to_owned(),
-                origin,
-                nearest,
-            });
+            self.problems.push(Problem::Unknown { key: key.to_owned(), origin, nearest });
             return;
         };
         match kind(key).admit(&value) {
@@ -163,24 +142,14 @@ impl Layers {
             Value::String(text) => format!("{text:?}"), // on one line
             other => other.to_string(),
         };
-        self.problems.push(Problem::Invalid {
-            key: key.to_owned(),
-            origin,
-            value,
-            expected,
-        });
+        self.problems.push(Problem::Invalid { key: key.to_owned(), origin, value, expected });
     }
 }
 
 fn read(path: &Path) -> Result<String, ConfigError> {
     fs::read_to_string(path).map_err(|source| match source.kind() {
-        io::ErrorKind::NotFound => ConfigError::Missing {
-            path: path.to_owned(),
-        },
-        _ => ConfigError::Unreadable {
-            path: path.to_owned(),
-            source,
-        },
+        io::ErrorKind::NotFound => ConfigError::Missing { path: path.to_owned() },
+        _ => ConfigError::Unreadable { path: path.to_owned(), source },
     })
 }
 
@@ -191,9 +160,7 @@ pub(crate) fn is_foreign(rest: &str) -> bool {
     // `SPARKS_SERVICE_HOST`, `SPARKS_PORT`, `SPARKS_PORT_80_TCP` and the like into every pod of the
     // namespace, and nobody who only named a service should find the worker refusing to start.
     matches!(rest, "CONFIG" | "LOG" | "PORT")
-        || ["TEST_", "SERVICE_", "PORT_"]
-            .iter()
-            .any(|start| rest.starts_with(start))
+        || ["TEST_", "SERVICE_", "PORT_"].iter().any(|start| rest.starts_with(start))
 }
 
 fn kind(key: &str) -> Kind {
@@ -202,9 +169,7 @@ fn kind(key: &str) -> Kind {
 
 fn nearest(wanted: &str, known: impl Iterator<Item = String>) -> String {
     let likeness = |known: &String| strsim::normalized_damerau_levenshtein(wanted, known);
-    known
-        .max_by(|a, b| likeness(a).total_cmp(&likeness(b)))
-        .unwrap_or_default()
+    known.max_by(|a, b| likeness(a).total_cmp(&likeness(b))).unwrap_or_default()
 }
 
 fn settings(keys: &[Setting]) -> Settings {
@@ -214,9 +179,7 @@ fn settings(keys: &[Setting]) -> Settings {
         let mut table = &mut root;
         for section in sections.split_terminator('.') {
             let inner = table.entry(section).or_insert_with(|| Table::new().into());
-            table = inner
-                .as_table_mut()
-                .expect("a section holds no value of its own");
+            table = inner.as_table_mut().expect("a section holds no value of its own");
         }
         table.insert(name.to_owned(), value.clone());
     }

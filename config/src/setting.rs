@@ -61,17 +61,12 @@ impl Setting {
                 doc.push(comment.trim());
                 continue;
             }
-            if let Some(name) = line
-                .strip_prefix('[')
-                .and_then(|rest| rest.strip_suffix(']'))
-            {
+            if let Some(name) = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
                 section = format!("{name}.");
             } else if let Some((name, value)) = line.split_once(" = ") {
                 settings.push(Setting {
                     key: format!("{section}{name}"),
-                    value: value
-                        .parse()
-                        .expect("a default is a toml value on one line"),
+                    value: value.parse().expect("a default is a toml value on one line"),
                     origin: Origin::Default,
                     doc: doc.join(" "),
                 });

@@ -9,56 +9,32 @@ use crate::{
     load,
 };
 
-fn layered(
-    file: &str,
-    environment: &[(&str, &str)],
-    flags: &[(&str, &str, Value)],
-) -> Result<Loaded, ConfigError> {
+fn layered(file: &str, environment: &[(&str, &str)], flags: &[(&str, &str, Value)]) -> Result<Loaded, ConfigError> {
     let mut layers = Layers::defaults();
     layers.file(Path::new("sparks.toml"), file)?;
-    layers.environment(
-        environment
-            .iter()
-            .map(|(name, text)| (name.to_string(), text.to_string())),
-    );
+    layers.environment(environment.iter().map(|(name, text)| (name.to_string(), text.to_string())));
     layers.flags(flags);
     layers.settle()
 }
 
 fn complaint(file: &str, environment: &[(&str, &str)]) -> String {
-    layered(file, environment, &[])
-        .expect_err("it is wrong")
-        .to_string()
+    layered(file, environment, &[]).expect_err("it is wrong").to_string()
 }
 
 fn origin(loaded: &Loaded, key: &str) -> Origin {
-    loaded
-        .keys()
-        .find(|setting| setting.key == key)
-        .expect("it is known")
-        .origin
+    loaded.keys().find(|setting| setting.key == key).expect("it is known").origin
 }
 
 #[test]
 fn defaults_load() {
     let loaded = load(None, [], &[]).expect("the defaults are right");
-    assert!(
-        loaded
-            .keys()
-            .all(|setting| setting.origin == Origin::Default)
-    );
+    assert!(loaded.keys().all(|setting| setting.origin == Origin::Default));
     let settings = loaded.settings;
     assert_eq!(settings, Settings::default());
-    assert_eq!(
-        settings,
-        toml::from_str(DEFAULTS).expect("the scan and the parser agree")
-    );
+    assert_eq!(settings, toml::from_str(DEFAULTS).expect("the scan and the parser agree"));
     assert_eq!(settings.data, Path::new("./sparks-data"));
     assert_eq!(settings.limits.max_bytes, 50 << 20);
-    assert_eq!(
-        (settings.variants.large.fit, settings.variants.medium.fit),
-        (Fit::Inside, Fit::Cover)
-    );
+    assert_eq!((settings.variants.large.fit, settings.variants.medium.fit), (Fit::Inside, Fit::Cover));
     assert_eq!(settings.faces.analyzer, Analyzer::Off);
     assert_eq!(settings.table.tagging_s3_key, TaggingKey::Large);
 }
@@ -66,78 +42,43 @@ fn defaults_load() {
 #[test]
 fn settings_survive_toml() {
     let text = toml::to_string(&Settings::default()).expect("they serialise");
-    assert_eq!(
-        layered(&text, &[], &[]).expect("they load").settings,
-        Settings::default()
-    );
+    assert_eq!(layered(&text, &[], &[]).expect("they load").settings, Settings::default());
 }
 
 #[test]
 fn each_layer_goes_before_the_one_below() {
     let file = "jobs = 2\nuploader = 'a@b'\n[faces]\nthreshold = 1\n[variants.large]\nquality = 80";
-    let environment = [
-        ("SPARKS_JOBS", "3"),
-        ("SPARKS_VARIANTS_LARGE_QUALITY", "70"),
-    ];
-    let loaded =
-        layered(file, &environment, &[("jobs", "--jobs", 4.into())]).expect("all is right");
+    let environment = [("SPARKS_JOBS", "3"), ("SPARKS_VARIANTS_LARGE_QUALITY", "70")];
+    let loaded = layered(file, &environment, &[("jobs", "--jobs", 4.into())]).expect("all is right");
     assert_eq!(loaded.settings.uploader, "a@b");
     assert_eq!(loaded.settings.faces.threshold, 1.0);
     assert_eq!(loaded.settings.variants.large.quality, 70);
     assert_eq!(loaded.settings.variants.medium.quality, 85);
     assert_eq!(loaded.settings.jobs, 4);
-    assert_eq!(
-        origin(&loaded, "uploader"),
-        Origin::File("sparks.toml".into())
-    );
-    assert_eq!(
-        origin(&loaded, "variants.large.quality"),
-        Origin::Environment("SPARKS_VARIANTS_LARGE_QUALITY".into())
-    );
+    assert_eq!(origin(&loaded, "uploader"), Origin::File("sparks.toml".into()));
+    assert_eq!(origin(&loaded, "variants.large.quality"), Origin::Environment("SPARKS_VARIANTS_LARGE_QUALITY".into()));
     assert_eq!(origin(&loaded, "jobs"), Origin::Flag("--jobs".into()));
     assert_eq!(origin(&loaded, "data"), Origin::Default);
 }
 
 #[test]
 fn environment_is_read_by_the_type_of_the_key() {
-    let environment = [
-        ("SPARKS_UPLOADER", "7"),
-        ("SPARKS_CROP_PADDING", "1"),
-        ("SPARKS_FACES_ANALYZER", "local"),
-    ];
-    let settings = layered("", &environment, &[])
-        .expect("all is right")
-        .settings;
-    assert_eq!(
-        (settings.uploader.as_str(), settings.crop.padding),
-        ("7", 1.0)
-    );
+    let environment = [("SPARKS_UPLOADER", "7"), ("SPARKS_CROP_PADDING", "1"), ("SPARKS_FACES_ANALYZER", "local")];
+    let settings = layered("", &environment, &[]).expect("all is right").settings;
+    assert_eq!((settings.uploader.as_str(), settings.crop.padding), ("7", 1.0));
     assert_eq!(settings.faces.analyzer, Analyzer::Local);
 }
 
 #[test]
 fn unknown_key_of_the_file_names_the_nearest() {
     for (file, key, nearest) in [
-        (
-            "[limits]\nmax_byte = 1",
-            "limits.max_byte",
-            "limits.max_bytes",
-        ),
+        ("[limits]\nmax_byte = 1", "limits.max_byte", "limits.max_bytes"),
         ("max_bytes = 1", "max_bytes", "limits.max_bytes"),
-        (
-            "[varients.large]\nquality = 1",
-            "varients.large.quality",
-            "variants.large.quality",
-        ),
+        ("[varients.large]\nquality = 1", "varients.large.quality", "variants.large.quality"),
         ("[face]", "face", "faces.analyzer"),
-        (
-            "'limits.max_bytes' = 1",
-            "\"limits.max_bytes\"",
-            "limits.max_bytes",
-        ),
+        ("'limits.max_bytes' = 1", "\"limits.max_bytes\"", "limits.max_bytes"),
     ] {
-        let expected =
-            format!("unknown key `{key}` in file `sparks.toml`: did you mean `{nearest}`?");
+        let expected = format!("unknown key `{key}` in file `sparks.toml`: did you mean `{nearest}`?");
         assert_eq!(complaint(file, &[]), expected);
     }
 }
@@ -154,35 +95,17 @@ fn unknown_variable_names_the_nearest() {
 #[test]
 fn unknown_flag_names_the_nearest() {
     let error = layered("", &[], &[("date", "--data", "x".into())]).expect_err("it is unknown");
-    assert_eq!(
-        error.to_string(),
-        "unknown key `date` in flag `--data`: did you mean `data`?"
-    );
+    assert_eq!(error.to_string(), "unknown key `date` in flag `--data`: did you mean `data`?");
 }
 
 #[test]
 fn wrong_type_names_what_is_expected() {
     for (file, expected) in [
-        (
-            "jobs = 'many'",
-            "`jobs` is \"many\" in file `sparks.toml`: expected a whole number from 0 to 1024",
-        ),
-        (
-            "jobs = 1.5",
-            "`jobs` is 1.5 in file `sparks.toml`: expected a whole number from 0 to 1024",
-        ),
-        (
-            "data = 5",
-            "`data` is 5 in file `sparks.toml`: expected a text that is not empty",
-        ),
-        (
-            "data = { a = 1 }",
-            "`data` is { a = 1 } in file `sparks.toml`: expected a text that is not empty",
-        ),
-        (
-            "limits = 5",
-            "`limits` is 5 in file `sparks.toml`: expected a table, `[limits]`",
-        ),
+        ("jobs = 'many'", "`jobs` is \"many\" in file `sparks.toml`: expected a whole number from 0 to 1024"),
+        ("jobs = 1.5", "`jobs` is 1.5 in file `sparks.toml`: expected a whole number from 0 to 1024"),
+        ("data = 5", "`data` is 5 in file `sparks.toml`: expected a text that is not empty"),
+        ("data = { a = 1 }", "`data` is { a = 1 } in file `sparks.toml`: expected a text that is not empty"),
+        ("limits = 5", "`limits` is 5 in file `sparks.toml`: expected a table, `[limits]`"),
         (
             "[faces]\nanalyzer = 'remote'",
             "`faces.analyzer` is \"remote\" in file `sparks.toml`: \
@@ -214,18 +137,10 @@ fn out_of_range_names_the_range() {
 
 #[test]
 fn everything_wrong_is_reported_at_once() {
-    let text = complaint(
-        "colour = 1\n[crop]\nside = 8",
-        &[("SPARKS_JOBS", "-1"), ("SPARKS_JOB", "1")],
-    );
+    let text = complaint("colour = 1\n[crop]\nside = 8", &[("SPARKS_JOBS", "-1"), ("SPARKS_JOB", "1")]);
     let lines: Vec<_> = text.lines().collect();
     assert_eq!(lines.len(), 4, "{text}");
-    for (line, part) in lines.iter().zip([
-        "`colour`",
-        "`crop.side` is 8",
-        "`SPARKS_JOB`",
-        "`jobs` is -1",
-    ]) {
+    for (line, part) in lines.iter().zip(["`colour`", "`crop.side` is 8", "`SPARKS_JOB`", "`jobs` is -1"]) {
         assert!(line.contains(part), "{line} lacks {part}");
     }
 }
@@ -244,21 +159,14 @@ fn what_others_put_into_the_environment_is_ignored() {
         "PATH",
     ];
     let loaded = layered("", &names.map(|name| (name, "tcp://10.0.0.1:80")), &[]);
-    assert_eq!(
-        loaded.expect("all are ignored").settings,
-        Settings::default()
-    );
+    assert_eq!(loaded.expect("all are ignored").settings, Settings::default());
 }
 
 #[test]
 fn every_key_has_its_own_variable() {
     let names: BTreeSet<_> = Setting::defaults().iter().map(Setting::variable).collect();
     assert_eq!(names.len(), Setting::defaults().len());
-    assert!(
-        !names
-            .iter()
-            .any(|name| is_foreign(&name["SPARKS_".len()..]))
-    );
+    assert!(!names.iter().any(|name| is_foreign(&name["SPARKS_".len()..])));
 }
 
 #[test]
@@ -270,10 +178,7 @@ fn every_key_is_documented() {
 
 #[test]
 fn keys_come_in_the_order_of_the_file() {
-    let keys: Vec<_> = Setting::defaults()
-        .into_iter()
-        .map(|setting| setting.key)
-        .collect();
+    let keys: Vec<_> = Setting::defaults().into_iter().map(|setting| setting.key).collect();
     assert_eq!(keys[..4], ["data", "uploader", "jobs", "limits.max_bytes"]);
     assert_eq!(keys.last().map(String::as_str), Some("queue.max_deaths"));
 }
@@ -281,10 +186,7 @@ fn keys_come_in_the_order_of_the_file() {
 /// The extremes of every kind fit the types, and the documentation tells of them.
 #[test]
 fn what_a_kind_admits_the_settings_hold() {
-    for Setting {
-        key, doc, value, ..
-    } in Setting::defaults()
-    {
+    for Setting { key, doc, value, .. } in Setting::defaults() {
         let kind = Kind::of(&key).expect("it has a kind");
         assert_eq!(kind.admit(&value), Some(value), "default of `{key}`");
         let extremes: Vec<Value> = match kind {
@@ -295,14 +197,9 @@ fn what_a_kind_admits_the_settings_hold() {
         };
         for value in extremes {
             layered("", &[], &[(&key, "--flag", value.clone())]).expect("it is admitted");
-            let told = value
-                .as_str()
-                .map_or(value.to_string(), |name| format!("`{name}`"));
+            let told = value.as_str().map_or(value.to_string(), |name| format!("`{name}`"));
             let told = told.trim_end_matches(".0");
-            assert!(
-                told == "`x`" || doc.contains(told),
-                "`{key}` does not tell of {told}"
-            );
+            assert!(told == "`x`" || doc.contains(told), "`{key}` does not tell of {told}");
         }
     }
 }
@@ -311,12 +208,7 @@ fn what_a_kind_admits_the_settings_hold() {
 fn missing_file_is_named() {
     let error = load(Some(Path::new("nowhere/sparks.toml")), [], &[]).expect_err("it is missing");
     assert!(matches!(error, ConfigError::Missing { .. }));
-    assert!(
-        error
-            .to_string()
-            .contains("`nowhere/sparks.toml` does not exist"),
-        "{error}"
-    );
+    assert!(error.to_string().contains("`nowhere/sparks.toml` does not exist"), "{error}");
     let folder = load(Some(Path::new(env!("CARGO_MANIFEST_DIR"))), [], &[]);
     assert!(matches!(folder, Err(ConfigError::Unreadable { .. })));
 }
@@ -325,19 +217,12 @@ fn missing_file_is_named() {
 fn file_is_read() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("default.toml");
     let loaded = load(Some(&path), [], &[]).expect("it loads");
-    assert!(
-        loaded
-            .keys()
-            .all(|setting| setting.origin == Origin::File(path.clone()))
-    );
+    assert!(loaded.keys().all(|setting| setting.origin == Origin::File(path.clone())));
 }
 
 #[test]
 fn broken_toml_names_the_line() {
     let text = complaint("jobs = 1\n\ndata =", &[]);
-    assert!(
-        text.starts_with("settings file `sparks.toml` is not toml, correct line 3: "),
-        "{text}"
-    );
+    assert!(text.starts_with("settings file `sparks.toml` is not toml, correct line 3: "), "{text}");
     assert_eq!(text.lines().count(), 1);
 }

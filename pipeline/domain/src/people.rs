@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::{Event, PersonId, Recorded, Timestamp};
+use crate::{Event, PersonId, Timestamp};
 
 /// What the log knows of one person.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,11 +21,11 @@ pub struct People {
 
 impl People {
     /// Takes in one more event.
-    pub fn evolve(&mut self, recorded: &Recorded) {
-        match &recorded.event {
+    pub fn evolve(&mut self, event: &Event, when: Timestamp) {
+        match event {
             Event::PersonsAllocated(e) => self.persons.extend(e.persons.iter().map(|allocation| {
                 let person = allocation.person;
-                (person, Person { display_name: person.to_string(), created: recorded.when })
+                (person, Person { display_name: person.to_string(), created: when })
             })),
             Event::PersonRenamed(e) => {
                 if let Some(person) = self.persons.get_mut(&e.person) {

@@ -31,6 +31,15 @@ pub struct Source {
 #[serde(transparent)]
 pub struct TakenAt(pub String);
 
+impl TakenAt {
+    /// Seconds since 1970, a local time without offset being read as UTC.
+    pub fn unix_seconds(&self) -> Option<i64> {
+        let with_offset = self.0.parse::<jiff::Timestamp>().ok();
+        let local = || self.0.parse::<jiff::civil::DateTime>().ok()?.to_zoned(jiff::tz::TimeZone::UTC).ok();
+        with_offset.or_else(|| Some(local()?.timestamp())).map(jiff::Timestamp::as_second)
+    }
+}
+
 /// One rendered picture.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Variant {

@@ -3,8 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::{
-    Attributes, Event, Key, Mutation, People, Person, PersonId, PhotoProcessed, PhotoState, Presence, Recorded,
-    Timestamp,
+    Attributes, Event, Key, Mutation, People, Person, PersonId, PhotoProcessed, PhotoState, Presence, Timestamp,
 };
 
 /// What `TAGGING.s3Key` holds.
@@ -25,15 +24,14 @@ pub struct Projection {
 }
 
 impl Projection {
-    /// The changes that `recorded` makes to the table, given what its photo was before.
-    pub fn project(&self, before: Option<&PhotoState>, recorded: &Recorded) -> Vec<Mutation> {
-        match &recorded.event {
-            Event::PhotoProcessed(event) => self.photo(before, event, recorded.when),
-            Event::PersonsAllocated(event) => {
+    /// The changes that `event` makes to the table, given what its photo was before.
+    pub fn project(&self, before: Option<&PhotoState>, event: &Event, when: Timestamp) -> Vec<Mutation> {
+        match event {
+            Event::PhotoProcessed(event) => self.photo(before, event, when),
+            Event::PersonsAllocated(_) => {
                 let mut people = People::default();
-                people.evolve(recorded);
-                let persons = event.persons.iter().map(|allocation| allocation.person);
-                let rows = persons.filter_map(|id| Some(Self::person(id, people.get(id)?)));
+                people.evolve(event, when);
+                let rows = people.iter().map(|(id, person)| Self::person(id, person));
                 rows.chain([Self::counter(people.highest())]).collect()
             }
             Event::PersonRenamed(event) => vec![Mutation::Set {

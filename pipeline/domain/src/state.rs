@@ -16,6 +16,9 @@ pub struct PhotoState {
     pub outcome: Outcome,
     /// The event that says so.
     pub seq: Seq,
+    /// The `PhotoProcessed` that the table shows: an earlier one, where a later version could not be taken.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shows: Option<Seq>,
     /// The persons tagged in it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub persons: Vec<PersonId>,
@@ -40,6 +43,7 @@ impl PhotoState {
                 sequencer: e.source.sequencer.clone(),
                 outcome: Outcome::Processed,
                 seq,
+                shows: Some(seq),
                 persons: e.persons(),
             }),
             Event::PhotoRejected(e) => Some(Self {
@@ -48,6 +52,7 @@ impl PhotoState {
                 outcome: Outcome::Rejected(e.reason.code),
                 seq,
                 // What an earlier version of the photo put into the table stays there.
+                shows: before.as_ref().and_then(|state| state.shows),
                 persons: before.map(|state| state.persons).unwrap_or_default(),
             }),
             Event::PersonsAllocated(_) | Event::PersonRenamed(_) => before,

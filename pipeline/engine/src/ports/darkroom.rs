@@ -1,0 +1,76 @@
+//! Pixels: CPU only, synchronous, no state.
+
+use sparks_domain::{FaceBox, Rejection, TakenAt};
+
+/// Makes pictures of originals. Every refusal is the photo's fault and final; there is nothing to retry.
+pub trait Darkroom: Send + Sync {
+    /// What the header alone tells, without decoding a pixel. Never fails: what is unknown is absent.
+    fn describe(&self, original: &[u8]) -> Description;
+
+    /// Decodes within the limits, turns upright, and renders the variants.
+    fn develop(&self, original: &[u8]) -> Result<Developed, Rejection>;
+
+    /// Opens a picture made by [`Darkroom::develop`] again.
+    fn reopen(&self, variant: &[u8]) -> Result<Pixels, Rejection>;
+
+    /// The face in these bounds with some of what is around it, as a JPEG.
+    fn crop(&self, pixels: &Pixels, bounds: FaceBox) -> Result<Vec<u8>, Rejection>;
+}
+
+/// What a file's first bytes tell.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Description {
+    /// By the magic bytes; absent for what we do not take.
+    pub mime_type: Option<&'static str>,
+    /// The file ending that goes with it (`jpg`, `png`, ...).
+    pub extension: Option<&'static str>,
+    /// By the EXIF.
+    pub taken_at: Option<TakenAt>,
+}
+
+/// A developed photo.
+#[derive(Debug)]
+pub struct Developed {
+    /// By the magic bytes.
+    pub mime_type: &'static str,
+    /// Pixels across, upright.
+    pub width: u32,
+    /// Pixels down, upright.
+    pub height: u32,
+    /// By the EXIF.
+    pub taken_at: Option<TakenAt>,
+    /// The `large` picture.
+    pub large: Rendered,
+    /// The `medium` picture.
+    pub medium: Rendered,
+    /// The pixels of `large`: faces are looked for here.
+    pub pixels: Pixels,
+}
+
+/// An encoded picture.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rendered {
+    /// Pixels across.
+    pub width: u32,
+    /// Pixels down.
+    pub height: u32,
+    /// The WebP file.
+    pub webp: Vec<u8>,
+}
+
+/// Upright RGB pixels, three bytes each, row by row.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Pixels {
+    /// Pixels across.
+    pub width: u32,
+    /// Pixels down.
+    pub height: u32,
+    /// `width * height * 3` bytes.
+    pub rgb: Vec<u8>,
+}
+
+impl std::fmt::Debug for Pixels {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Pixels({}x{})", self.width, self.height)
+    }
+}

@@ -1,0 +1,41 @@
+//! What only rebuilding and looking at everything needs.
+
+use async_trait::async_trait;
+use sparks_domain::{Difference, ImageId, Item, Key, Mutation, PhotoState};
+
+use super::{Store, StoreError};
+
+/// Walks and mends the whole table. Never on the path of a photo.
+#[async_trait]
+pub trait Maintenance: Store {
+    /// All rows after `after`, by PK and SK, at most `most`.
+    async fn scan(&self, after: Option<&Key>, most: usize) -> Result<Vec<Item>, StoreError>;
+
+    /// What the log knows of these photos, in their order.
+    async fn photos(&self, images: &[ImageId]) -> Result<Vec<Option<PhotoState>>, StoreError>;
+
+    /// Compares rows with what they should be, group by group, and, if told to, makes them so.
+    /// A group in which a row of the platform is gone is left alone: the photo was deleted.
+    async fn mend(&self, groups: Vec<Vec<Mutation>>, write: bool) -> Result<Mended, StoreError>;
+
+    /// A digest of all rows.
+    async fn fingerprint(&self) -> Result<Fingerprint, StoreError>;
+}
+
+/// What a comparison found.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Mended {
+    /// Rows that were not as they should be.
+    pub differences: Vec<Difference>,
+    /// Rows of the platform that are gone, and with them all that was ours.
+    pub gone: Vec<Key>,
+}
+
+/// A digest of all rows of the table: equal exactly when the rows are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fingerprint {
+    /// SHA-256, in hexadecimal.
+    pub sha256: String,
+    /// How many rows there are.
+    pub rows: u64,
+}

@@ -1,0 +1,140 @@
+//! Everything that is ours, made anew from the log, or compared with it.
+
+use std::sync::Arc;
+
+use sparks_domain::{
+    Difference, Event, Identity, ImageId, Key, Mutation, People, PersonId, PersonRenamed, PhotoState, Projection,
+    Recorded, Seq, Version,
+};
+
+use crate::{Clock, Commit, CommitError, Maintenance, StoreError};
+
+/// Compares the table with the log, and mends it.
+pub struct Rebuilder {
+    store: Arc<dyn Maintenance>,
+    clock: Arc<dyn Clock>,
+    projection: Projection,
+    actor: String,
+}
+
+/// How the table differed from the log.
+#[derive(Debug, Default)]
+pub struct Drift {
+    /// Events read.
+    pub events: u64,
+    /// Rows that were not as the log says. At most [`Drift::LISTED`] are kept.
+    pub differences: Vec<Difference>,
+    /// How many differences there were in all.
+    pub total: u64,
+    /// Photos whose row the platform removed; nothing of ours is put back there.
+    pub gone: u64,
+    /// Names that somebody else gave to persons: theirs to give, so no drift.
+    pub renamed: Vec<(PersonId, String)>,
+}
+
+impl Drift {
+    /// How many differences are kept for listing.
+    pub const LISTED: usize = 1000;
+}
+
+const BATCH: usize = 1024;
+
+impl Rebuilder {
+    /// Works on this store in this name, with rows as this projection makes them.
+    pub fn new(store: Arc<dyn Maintenance>, clock: Arc<dyn Clock>, projection: Projection, actor: String) -> Self {
+        Self { store, clock, projection, actor }
+    }
+
+    /// Compares every row of ours with the log, and with `write` makes it so. `progress` hears how far it has read.
+    /// Works in short steps: workers go on meanwhile, and what they commit is read before the end.
+    pub async fn run(&self, write: bool, progress: impl Fn(Seq)) -> Result<Drift, StoreError> {
+        let mut drift = Drift::default();
+        let mut people = People::default();
+        let mut after = Seq(0);
+        loop {
+            let batch = self.store.read_log(after, BATCH).await?;
+            let Some(last) = batch.last() else { break };
+            after = last.seq;
+            for recorded in &batch {
+                people.evolve(&recorded.event, recorded.when);
+            }
+            drift.events += batch.len() as u64;
+            self.mend(self.photos(batch).await?, write, &mut drift).await?;
+            progress(after);
+        }
+        self.adopt_names(&mut people, write, &mut drift).await?;
+        let persons = people.iter().map(|(id, person)| vec![Projection::person(id, person)]);
+        let counter = vec![Projection::counter(people.highest())];
+        let rows: Vec<_> = persons.chain((people.highest() > 0).then_some(counter)).collect();
+        for rows in rows.chunks(BATCH) {
+            self.mend(rows.to_vec(), write, &mut drift).await?;
+        }
+        Ok(drift)
+    }
+
+    /// A display name that somebody else wrote is theirs to write: it becomes an event, and is never overwritten.
+    async fn adopt_names(&self, people: &mut People, write: bool, drift: &mut Drift) -> Result<(), StoreError> {
+        let ids: Vec<PersonId> = people.iter().map(|(id, _)| id).collect();
+        for ids in ids.chunks(BATCH) {
+            let keys: Vec<Key> = ids.iter().map(|id| Key::person(*id)).collect();
+            for row in self.store.batch_get(&keys).await? {
+                let (Ok(person), Some(name)) = (row.key.sk.parse::<PersonId>(), row.text("displayName")) else {
+                    continue;
+                };
+                let Some(known) = people.get(person).filter(|known| known.display_name != name) else { continue };
+                let (from, to) = (known.display_name.clone(), name.to_owned());
+                drift.renamed.push((person, to.clone()));
+                let renamed = |seq| PersonRenamed { v: Version, person, identity_seq: seq, from, to };
+                let event = if write { self.record(renamed).await? } else { Event::PersonRenamed(renamed(Seq(0))) };
+                people.evolve(&event, self.clock.now());
+            }
+        }
+        Ok(())
+    }
+
+    async fn record(&self, renamed: impl FnOnce(Seq) -> PersonRenamed) -> Result<Event, StoreError> {
+        let tail = self.store.identity(Seq(u64::MAX >> 1)).await?;
+        let event = Event::PersonRenamed(renamed(tail.seq));
+        let when = self.clock.now();
+        let commit = Commit {
+            photo: None,
+            identity: Some(Identity { seq: tail.seq, counter: tail.counter, ..Identity::default() }),
+            actor: self.actor.clone(),
+            when,
+            mutations: self.projection.project(None, &event, when),
+            events: vec![event.clone()],
+            signatures: Vec::new(),
+        };
+        match self.store.commit(&commit).await {
+            Ok(_) => Ok(event),
+            Err(CommitError::Store(error)) => Err(error),
+            Err(conflict) => Err(StoreError::Unavailable(format!("{conflict}: run it again"))),
+        }
+    }
+
+    /// What the photos of these events should be in the table: only a photo's last event counts.
+    async fn photos(&self, batch: Vec<Recorded>) -> Result<Vec<Vec<Mutation>>, StoreError> {
+        let photos: Vec<_> = batch.into_iter().filter(|recorded| recorded.event.image().is_some()).collect();
+        let images: Vec<ImageId> = photos.iter().filter_map(|recorded| recorded.event.image().cloned()).collect();
+        let states = self.store.photos(&images).await?;
+        Ok(photos.iter().zip(states).map(|(recorded, state)| self.photo(recorded, state.as_ref())).collect())
+    }
+
+    fn photo(&self, recorded: &Recorded, state: Option<&PhotoState>) -> Vec<Mutation> {
+        match (&recorded.event, state) {
+            (Event::PhotoProcessed(event), Some(state)) if state.shows > Some(recorded.seq) => {
+                self.projection.superseded(state, event)
+            }
+            (event, _) => self.projection.project(None, event, recorded.when),
+        }
+    }
+
+    async fn mend(&self, groups: Vec<Vec<Mutation>>, write: bool, drift: &mut Drift) -> Result<(), StoreError> {
+        let mended = self.store.mend(groups, write).await?;
+        drift.total += mended.differences.len() as u64;
+        drift.gone += mended.gone.len() as u64;
+        let room = Drift::LISTED.saturating_sub(drift.differences.len());
+        drift.differences.extend(mended.differences.into_iter().take(room));
+        Ok(())
+    }
+}
