@@ -1,0 +1,94 @@
+//! A data folder, opened.
+
+use std::{
+    fs::{self, File},
+    io,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use crate::{
+    FileObjects, Intake, Patience, SqliteQueue, SqliteStore,
+    database::{Database, Durability},
+    owner::{Owner, Owners},
+};
+
+/// Everything in one data folder.
+pub struct Embedded {
+    /// Table, log and signatures.
+    pub store: Arc<SqliteStore>,
+    /// Originals and pictures.
+    pub objects: Arc<FileObjects>,
+    /// Work to do.
+    pub queue: Arc<SqliteQueue>,
+    /// The platform's part: taking uploads in.
+    pub intake: Intake,
+}
+
+/// A data folder that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The folder or a file in it.
+    #[error("{path}: {source}")]
+    Io {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The database.
+    #[error("{path}: {reason}")]
+    Database {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+    /// There is nothing yet.
+    #[error("{0} is not a data folder of sparks: name one with --data, or make one with `sparks ingest`")]
+    NotThere(PathBuf),
+}
+
+impl Embedded {
+    /// Opens the data folder, which must exist.
+    pub fn open(folder: &Path, patience: Patience) -> Result<Self, OpenError> {
+        if !folder.join("sparks.db").is_file() {
+            return Err(OpenError::NotThere(folder.to_owned()));
+        }
+        Self::open_or_create(folder, patience)
+    }
+
+    /// Opens the data folder, making it if it is not there.
+    pub fn open_or_create(folder: &Path, patience: Patience) -> Result<Self, OpenError> {
+        let io = |path: &Path| {
+            let path = path.to_owned();
+            move |source| OpenError::Io { path, source }
+        };
+        for part in ["objects", "tmp", "owners"] {
+            let part = folder.join(part);
+            fs::create_dir_all(&part).map_err(io(&part))?;
+        }
+        // One process at a time sets up: SQLite's own locks do not cover the change to a write-ahead log.
+        let lock = folder.join("setup.lock");
+        let alone = File::create(&lock).map_err(io(&lock))?;
+        alone.lock().map_err(io(&lock))?;
+        let database = folder.join("sparks.db");
+        let open = |durability| {
+            Database::open(&database, durability)
+                .map_err(|error| OpenError::Database { path: database.clone(), reason: error.to_string() })
+        };
+        let (decisions, messages, uploads) =
+            (open(Durability::PowerLoss)?, open(Durability::Crash)?, open(Durability::Crash)?);
+        let readers = open(Durability::Crash)?;
+        let owners = Owners::new(folder.join("owners"));
+        let owner = Owner::register(&owners).map_err(io(&folder.join("owners")))?;
+        FileObjects::sweep(&folder.join("tmp"), &owners).map_err(io(&folder.join("tmp")))?;
+        drop(alone);
+        Ok(Self {
+            store: Arc::new(SqliteStore::new(decisions, readers)),
+            objects: Arc::new(FileObjects::new(folder.join("objects"), folder.join("tmp"), owner.name())),
+            queue: Arc::new(SqliteQueue::new(messages, owner, owners, patience)),
+            intake: Intake::new(uploads),
+        })
+    }
+}

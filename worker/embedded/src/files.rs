@@ -1,0 +1,131 @@
+//! Objects as files: written aside, then renamed into place.
+
+use std::{
+    fs::{self, File},
+    io::{self, Read, Write},
+    path::{Component, Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use async_trait::async_trait;
+use sha2::{Digest, Sha256};
+use sparks_engine::{Content, Object, Objects, ObjectsError, PutMode};
+
+use crate::owner::Owners;
+
+/// A bucket that is a folder.
+#[derive(Clone)]
+pub struct FileObjects(Arc<Folders>);
+
+struct Folders {
+    objects: PathBuf,
+    aside: PathBuf,
+    owner: String,
+    written: AtomicU64,
+}
+
+impl FileObjects {
+    pub(crate) fn new(objects: PathBuf, aside: PathBuf, owner: &str) -> Self {
+        Self(Arc::new(Folders { objects, aside, owner: owner.to_owned(), written: AtomicU64::new(0) }))
+    }
+
+    /// The version of an object with these bytes.
+    pub fn version(bytes: &[u8]) -> String {
+        Sha256::digest(bytes).iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// Removes what processes that have ended left half-written.
+    pub(crate) fn sweep(aside: &Path, owners: &Owners) -> io::Result<()> {
+        for file in fs::read_dir(aside)? {
+            let file = file?;
+            let name = file.file_name();
+            if name.to_str().and_then(|name| name.split_once('.')).is_some_and(|(owner, _)| owners.is_dead(owner)) {
+                fs::remove_file(file.path())?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn run<T: Send + 'static>(
+        &self,
+        key: &str,
+        work: impl FnOnce(&Folders, &Path) -> io::Result<T> + Send + 'static,
+    ) -> Result<T, ObjectsError> {
+        let path = self.0.path(key)?;
+        let folders = Arc::clone(&self.0);
+        let done = tokio::task::spawn_blocking(move || work(&folders, &path)).await;
+        done.unwrap_or_else(|stopped| Err(io::Error::other(stopped))).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => ObjectsError::NotFound(key.to_owned()),
+            _ => ObjectsError::Unavailable { key: key.to_owned(), reason: error.to_string() },
+        })
+    }
+}
+
+impl Folders {
+    /// The file of an object. Keys that would leave the folder name nothing.
+    fn path(&self, key: &str) -> Result<PathBuf, ObjectsError> {
+        let inside = Path::new(key).components().all(|part| matches!(part, Component::Normal(_)));
+        let fits = inside && !key.is_empty() && !key.contains(['\\', '\0']);
+        fits.then(|| self.objects.join(key)).ok_or_else(|| ObjectsError::BadKey(key.to_owned()))
+    }
+
+    /// Writes aside, makes it last, then renames: whoever reads sees all of it or nothing.
+    fn write(&self, path: &Path, body: &[u8]) -> io::Result<()> {
+        let aside = self.aside.join(format!("{}.{}", self.owner, self.written.fetch_add(1, Ordering::Relaxed)));
+        let mut file = File::create(&aside)?;
+        file.write_all(body)?;
+        file.sync_data()?;
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder)?;
+        }
+        fs::rename(&aside, path)
+    }
+}
+
+#[async_trait]
+impl Objects for FileObjects {
+    async fn get(&self, key: &str, most_bytes: u64) -> Result<Object, ObjectsError> {
+        let read = move |_: &Folders, path: &Path| {
+            let file = File::open(path)?;
+            let size = file.metadata()?.len();
+            if size > most_bytes {
+                return Ok(Err(size));
+            }
+            let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or_default());
+            file.take(most_bytes).read_to_end(&mut bytes)?;
+            let version = Self::version(&bytes);
+            Ok(Ok(Object { bytes, version }))
+        };
+        let too_large = |bytes| ObjectsError::TooLarge { key: key.to_owned(), bytes, most: most_bytes };
+        self.run(key, read).await?.map_err(too_large)
+    }
+
+    async fn put(&self, key: &str, body: Vec<u8>, _: Content, mode: PutMode) -> Result<bool, ObjectsError> {
+        self.run(key, move |folders, path| {
+            if mode == PutMode::IfAbsent && path.try_exists()? {
+                return Ok(false);
+            }
+            folders.write(path, &body)?;
+            Ok(true)
+        })
+        .await
+    }
+
+    async fn delete(&self, key: &str) -> Result<(), ObjectsError> {
+        match self.run(key, |_, path| fs::remove_file(path)).await {
+            Ok(()) | Err(ObjectsError::NotFound(_)) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn head(&self, key: &str) -> Result<Option<u64>, ObjectsError> {
+        match self.run(key, |_, path| fs::metadata(path).map(|file| file.len())).await {
+            Ok(size) => Ok(Some(size)),
+            Err(ObjectsError::NotFound(_)) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! The log, its heads and its guards in SQLite.
+
+use rusqlite::{OptionalExtension, Row, Transaction, params};
+use sparks_domain::{Event, ImageId, PhotoState, Recorded, Seq, Timestamp};
+use sparks_engine::Commit;
+
+use crate::database::DatabaseError;
+
+const COLUMNS: &str = "seq, event_id, actor, when_occurred, event_type, event_data";
+
+/// Appends the events in order and moves the heads.
+pub(crate) fn append(tx: &Transaction<'_>, commit: &Commit) -> Result<Vec<Recorded>, DatabaseError> {
+    let mut seq = head(tx, "EVENTS")?;
+    let mut identity = None;
+    let mut insert = tx.prepare_cached(
+        "INSERT INTO log (seq, event_id, actor, when_occurred, event_type, event_data, identity)
+         VALUES (?, ?, ?, ?, ?, ?, ?)",
+    )?;
+    let mut recorded = Vec::with_capacity(commit.events.len());
+    for event in &commit.events {
+        seq = Seq(seq.0 + 1);
+        let (id, when) = (event.id(), commit.when);
+        let is_identity = event.is_identity();
+        insert.execute(params![
+            number(seq),
+            id.to_string(),
+            commit.actor,
+            when.to_string(),
+            event.event_type(),
+            event.to_data(),
+            is_identity
+        ])?;
+        identity = is_identity.then_some(seq).or(identity);
+        recorded.push(Recorded { seq, id, actor: commit.actor.clone(), when, event: event.clone() });
+    }
+    move_head(tx, "EVENTS", seq)?;
+    if let Some(seq) = identity {
+        move_head(tx, "IDENTITY", seq)?;
+    }
+    Ok(recorded)
+}
+
+/// The last sequence of the lane.
+pub(crate) fn head(tx: &Transaction<'_>, lane: &str) -> Result<Seq, DatabaseError> {
+    let mut head = tx.prepare_cached("SELECT seq FROM heads WHERE lane = ?")?;
+    Ok(head.query_row([lane], |row| sequence(row, 0))?)
+}
+
+fn move_head(tx: &Transaction<'_>, lane: &str, seq: Seq) -> Result<(), DatabaseError> {
+    tx.prepare_cached("UPDATE heads SET seq = ? WHERE lane = ?")?.execute(params![number(seq), lane])?;
+    Ok(())
+}
+
+/// At most `most` events after `after`.
+pub(crate) fn read(tx: &Transaction<'_>, after: Seq, most: usize) -> Result<Vec<Recorded>, DatabaseError> {
+    select(tx, "seq > ?", after, most)
+}
+
+/// The identity events after `after`.
+pub(crate) fn read_identity(tx: &Transaction<'_>, after: Seq) -> Result<Vec<Recorded>, DatabaseError> {
+    select(tx, "seq > ? AND identity", after, usize::MAX)
+}
+
+fn select(tx: &Transaction<'_>, filter: &str, after: Seq, most: usize) -> Result<Vec<Recorded>, DatabaseError> {
+    let sql = format!("SELECT {COLUMNS} FROM log WHERE {filter} ORDER BY seq LIMIT ?");
+    let mut statement = tx.prepare_cached(&sql)?;
+    let mut rows = statement.query(params![number(after), i64::try_from(most).unwrap_or(i64::MAX)])?;
+    let mut events = Vec::new();
+    while let Some(row) = rows.next()? {
+        events.push(recorded(row)?);
+    }
+    Ok(events)
+}
+
+fn recorded(row: &Row<'_>) -> Result<Recorded, DatabaseError> {
+    let seq = sequence(row, 0)?;
+    let unreadable = |reason: String| DatabaseError::Unreadable(format!("event {seq}: {reason}"));
+    let text = |column| row.get_ref(column)?.as_str().map_err(rusqlite::Error::from);
+    Ok(Recorded {
+        seq,
+        id: text(1)?.parse().map_err(|e: sparks_domain::InvalidId| unreadable(e.to_string()))?,
+        actor: row.get(2)?,
+        when: text(3)?.parse::<Timestamp>().map_err(|e| unreadable(e.to_string()))?,
+        event: Event::parse(text(4)?, text(5)?).map_err(|e| unreadable(e.to_string()))?,
+    })
+}
+
+/// What the log knows of a photo.
+pub(crate) fn state(tx: &Transaction<'_>, image: &ImageId) -> Result<Option<PhotoState>, DatabaseError> {
+    let mut state = tx.prepare_cached("SELECT state FROM states WHERE subject = ?")?;
+    let text: Option<String> = state.query_row([subject(image)], |row| row.get(0)).optional()?;
+    let parse = |text: String| serde_json::from_str(&text);
+    text.map(parse).transpose().map_err(|e| DatabaseError::Unreadable(format!("the state of {image}: {e}")))
+}
+
+/// Keeps what the log knows of a photo after these events.
+pub(crate) fn keep_state(
+    tx: &Transaction<'_>,
+    image: &ImageId,
+    before: Option<PhotoState>,
+    recorded: &[Recorded],
+) -> Result<(), DatabaseError> {
+    let after = recorded.iter().fold(before, |state, r| PhotoState::evolve(state, r.seq, &r.event));
+    let text = serde_json::to_string(&after).map_err(|e| DatabaseError::Unreadable(e.to_string()))?;
+    tx.prepare_cached("INSERT OR REPLACE INTO states (subject, state) VALUES (?, ?)")?
+        .execute(params![subject(image), text])?;
+    Ok(())
+}
+
+fn subject(image: &ImageId) -> String {
+    format!("IMG#{image}")
+}
+
+fn sequence(row: &Row<'_>, column: usize) -> rusqlite::Result<Seq> {
+    Ok(Seq(row.get::<_, i64>(column)?.cast_unsigned()))
+}
+
+fn number(seq: Seq) -> i64 {
+    i64::try_from(seq.0).unwrap_or(i64::MAX)
+}

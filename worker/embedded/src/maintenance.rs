@@ -1,0 +1,88 @@
+//! Walking and mending the whole table.
+
+use async_trait::async_trait;
+use rusqlite::{Transaction, params};
+use sha2::{Digest, Sha256};
+use sparks_domain::{Attributes, ImageId, Item, Key, Mutation, PhotoState, Presence, drift};
+use sparks_engine::{Fingerprint, Maintenance, Mended, StoreError};
+
+use crate::{SqliteStore, database::DatabaseError, log, rows};
+
+#[async_trait]
+impl Maintenance for SqliteStore {
+    async fn scan(&self, after: Option<&Key>, most: usize) -> Result<Vec<Item>, StoreError> {
+        let after = after.cloned();
+        self.reader.read(move |tx| Ok(scan(tx, after.as_ref(), most)?)).await
+    }
+
+    async fn photos(&self, images: &[ImageId]) -> Result<Vec<Option<PhotoState>>, StoreError> {
+        let images = images.to_vec();
+        self.reader
+            .read(move |tx| Ok(images.iter().map(|image| log::state(tx, image)).collect::<Result<_, _>>()?))
+            .await
+    }
+
+    async fn mend(&self, groups: Vec<Vec<Mutation>>, write: bool) -> Result<Mended, StoreError> {
+        let work = move |tx: &Transaction<'_>| {
+            let mut mended = Mended::default();
+            for group in &groups {
+                mend(tx, group, write, &mut mended)?;
+            }
+            Ok(mended)
+        };
+        if write { self.writer.write(work).await } else { self.reader.read(work).await }
+    }
+
+    async fn fingerprint(&self) -> Result<Fingerprint, StoreError> {
+        self.reader.read(|tx| Ok(fingerprint(tx)?)).await
+    }
+}
+
+fn scan(tx: &Transaction<'_>, after: Option<&Key>, most: usize) -> Result<Vec<Item>, DatabaseError> {
+    let sql = "SELECT PK, SK, item FROM items WHERE (?1 IS NULL OR (PK, SK) > (?1, ?2)) ORDER BY PK, SK LIMIT ?3";
+    let mut statement = tx.prepare_cached(sql)?;
+    let (pk, sk) = (after.map(|key| &key.pk), after.map(|key| &key.sk));
+    let mut found = statement.query(params![pk, sk, i64::try_from(most).unwrap_or(i64::MAX)])?;
+    let mut items = Vec::new();
+    while let Some(row) = found.next()? {
+        items.push(rows::item(row)?);
+    }
+    Ok(items)
+}
+
+fn mend(tx: &Transaction<'_>, group: &[Mutation], write: bool, mended: &mut Mended) -> Result<(), DatabaseError> {
+    let found: Vec<Option<Attributes>> =
+        group.iter().map(|mutation| rows::get(tx, mutation.key())).collect::<Result<_, _>>()?;
+    let gone = group.iter().zip(&found).find(|(mutation, row)| {
+        row.is_none() && matches!(mutation, Mutation::Set { presence: Presence::Required, .. })
+    });
+    if let Some((mutation, _)) = gone {
+        mended.gone.push(mutation.key().clone());
+        return Ok(());
+    }
+    for (mutation, row) in group.iter().zip(found) {
+        let differences = drift(mutation, row.as_ref());
+        if write && !differences.is_empty() {
+            rows::apply(tx, mutation, row)?;
+        }
+        mended.differences.extend(differences);
+    }
+    Ok(())
+}
+
+/// Over the texts as they are stored: ours are canonical, and those of others we never touch.
+fn fingerprint(tx: &Transaction<'_>) -> Result<Fingerprint, DatabaseError> {
+    let mut statement = tx.prepare_cached("SELECT PK, SK, item FROM items ORDER BY PK, SK")?;
+    let mut found = statement.query([])?;
+    let mut digest = Sha256::new();
+    let mut count = 0;
+    while let Some(row) = found.next()? {
+        for column in 0..3 {
+            digest.update(row.get_ref(column)?.as_bytes().map_err(rusqlite::Error::from)?);
+            digest.update([0]);
+        }
+        count += 1;
+    }
+    let sha256 = digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+    Ok(Fingerprint { sha256, rows: count })
+}

@@ -1,0 +1,157 @@
+//! The store in SQLite: a commit is one transaction.
+
+use async_trait::async_trait;
+use rusqlite::{Transaction, params};
+use sparks_domain::{
+    Attributes, FaceId, ImageId, Item, Key, Mutation, PersonId, PhotoState, Presence, Recorded, Seq, Signature,
+};
+use sparks_engine::{Commit, CommitError, IdentityTail, Page, Query, Store, StoreError, StoredFace};
+
+use crate::{
+    database::{Database, DatabaseError},
+    log, rows,
+};
+
+/// Table, log and signatures in one file.
+pub struct SqliteStore {
+    pub(crate) writer: Database,
+    pub(crate) reader: Database,
+}
+
+impl SqliteStore {
+    pub(crate) fn new(writer: Database, reader: Database) -> Self {
+        Self { writer, reader }
+    }
+}
+
+#[async_trait]
+impl Store for SqliteStore {
+    async fn commit(&self, commit: &Commit) -> Result<Vec<Recorded>, CommitError> {
+        let commit = commit.clone();
+        self.writer.write(move |tx| write(tx, &commit)).await
+    }
+
+    async fn photo(&self, image: &ImageId) -> Result<Option<PhotoState>, StoreError> {
+        let image = image.clone();
+        self.reader.read(move |tx| Ok(log::state(tx, &image)?)).await
+    }
+
+    async fn identity(&self, after: Seq) -> Result<IdentityTail, StoreError> {
+        self.reader
+            .read(move |tx| {
+                let (seq, counter) = (log::head(tx, "IDENTITY")?, counter(tx)?);
+                Ok(IdentityTail { events: log::read_identity(tx, after)?, seq, counter })
+            })
+            .await
+    }
+
+    async fn read_log(&self, after: Seq, most: usize) -> Result<Vec<Recorded>, StoreError> {
+        self.reader.read(move |tx| Ok(log::read(tx, after, most)?)).await
+    }
+
+    async fn signatures(&self, faces: &[FaceId]) -> Result<Vec<StoredFace>, StoreError> {
+        let faces = faces.to_vec();
+        self.reader.read(move |tx| Ok(signatures(tx, faces)?)).await
+    }
+
+    async fn get(&self, key: &Key) -> Result<Option<Item>, StoreError> {
+        let key = key.clone();
+        self.reader.read(move |tx| Ok(rows::get(tx, &key)?.map(|attributes| Item { key, attributes }))).await
+    }
+
+    async fn batch_get(&self, keys: &[Key]) -> Result<Vec<Item>, StoreError> {
+        let keys = keys.to_vec();
+        self.reader
+            .read(move |tx| {
+                let mut items = Vec::with_capacity(keys.len());
+                for key in keys {
+                    items.extend(rows::get(tx, &key)?.map(|attributes| Item { key, attributes }));
+                }
+                Ok(items)
+            })
+            .await
+    }
+
+    async fn query(&self, query: &Query) -> Result<Page, StoreError> {
+        let query = query.clone();
+        self.reader.read(move |tx| Ok(rows::query(tx, &query)?)).await
+    }
+}
+
+/// The conditions, then the events, then what they make of the table.
+fn write(tx: &Transaction<'_>, commit: &Commit) -> Result<Vec<Recorded>, CommitError> {
+    if let Some(photo) = &commit.photo
+        && log::state(tx, &photo.image)? != photo.before
+    {
+        return Err(CommitError::PhotoMoved);
+    }
+    if let Some(identity) = &commit.identity
+        && (log::head(tx, "IDENTITY")? != identity.seq || counter(tx)? != identity.counter)
+    {
+        return Err(CommitError::IdentityMoved);
+    }
+    let recorded = log::append(tx, commit)?;
+    if let Some(photo) = &commit.photo {
+        log::keep_state(tx, &photo.image, photo.before.clone(), &recorded)?;
+    }
+    keep_signatures(tx, &commit.signatures)?;
+    for mutation in &commit.mutations {
+        let row = rows::get(tx, mutation.key())?;
+        check_presence(mutation, row.as_ref())?;
+        rows::apply(tx, mutation, row)?;
+    }
+    Ok(recorded)
+}
+
+fn check_presence(mutation: &Mutation, row: Option<&Attributes>) -> Result<(), CommitError> {
+    match (mutation, row) {
+        (Mutation::Set { key, presence: Presence::Required, .. }, None) => Err(CommitError::RowMissing(key.clone())),
+        (Mutation::Set { key, presence: Presence::Absent, .. }, Some(_)) => match key.sk.parse::<PersonId>() {
+            Ok(person) => Err(CommitError::NumberTaken(person)),
+            Err(_) => Err(StoreError::Unreadable(format!("the row {key} is there already")).into()),
+        },
+        _ => Ok(()),
+    }
+}
+
+/// The last number given out. Without the row, none has been.
+fn counter(tx: &Transaction<'_>) -> Result<u32, DatabaseError> {
+    let row = rows::get(tx, &Key::counter())?;
+    let Some(limit) = row.as_ref().and_then(|row| row.get("limit")) else { return Ok(0) };
+    let number = limit.as_f64().filter(|n| *n >= 0.0 && *n <= f64::from(u32::MAX) && n.fract() == 0.0);
+    number
+        .map(|n| n as u32)
+        .ok_or_else(|| DatabaseError::Unreadable(format!("UNKNOWN_PERSONS.limit is {limit}, which is not a count")))
+}
+
+fn keep_signatures(tx: &Transaction<'_>, faces: &[StoredFace]) -> Result<(), DatabaseError> {
+    let Some(first) = faces.first() else { return Ok(()) };
+    // A newer version of the photo has other faces.
+    tx.prepare_cached("DELETE FROM faces WHERE image_id = ?")?.execute([first.face.image.as_str()])?;
+    let mut insert = tx.prepare_cached("INSERT INTO faces (image_id, n, model, signature) VALUES (?, ?, ?, ?)")?;
+    for StoredFace { face, model, signature } in faces {
+        insert.execute(params![face.image.as_str(), face.n, model, signature.to_bytes()])?;
+    }
+    Ok(())
+}
+
+fn signatures(tx: &Transaction<'_>, faces: Vec<FaceId>) -> Result<Vec<StoredFace>, DatabaseError> {
+    let mut select = tx.prepare_cached("SELECT model, signature FROM faces WHERE image_id = ? AND n = ?")?;
+    let mut stored = Vec::with_capacity(faces.len());
+    for face in faces {
+        let mut rows = select.query(params![face.image.as_str(), face.n])?;
+        if let Some(row) = rows.next()?
+            && let Some(signature) = Signature::from_bytes(row.get_ref(1)?.as_blob().map_err(rusqlite::Error::from)?)
+        {
+            stored.push(StoredFace { face, model: row.get(0)?, signature });
+        }
+    }
+    Ok(stored)
+}
+
+// Declared here because a commit is the only work that fails by its conditions.
+impl From<DatabaseError> for CommitError {
+    fn from(error: DatabaseError) -> Self {
+        Self::Store(error.into())
+    }
+}
