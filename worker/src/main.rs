@@ -1,2 +1,62 @@
 //! The `sparks` command.
-fn main() {}
+
+mod cli;
+mod commands;
+mod consumer;
+mod ingest;
+mod lease;
+mod output;
+mod wiring;
+
+use std::{io, process::ExitCode};
+
+use clap::Parser;
+
+use cli::{Cli, Command};
+use output::Output;
+use wiring::WrongUse;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let filter = tracing_subscriber::EnvFilter::try_from_env("SPARKS_LOG").unwrap_or_else(|_| "warn".into());
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).init();
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return complain(&anyhow::Error::new(error).context("cannot start")),
+    };
+    let mut output = Output::new(cli.global.json);
+    let done = runtime.block_on(run(cli, &mut output));
+    match done.and_then(|code| output.flush().map(|()| code).map_err(Into::into)) {
+        Ok(code) => code,
+        // Whoever reads us has seen enough.
+        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => complain(&error),
+    }
+}
+
+async fn run(cli: Cli, output: &mut Output) -> anyhow::Result<ExitCode> {
+    let global = &cli.global;
+    match cli.command {
+        Command::Ingest(args) => commands::ingest::run(global, args, output).await,
+        Command::Query(args) => commands::query::run(global, args, output).await,
+        Command::Items(args) => commands::items::run(global, args, output).await,
+        Command::Events(args) => commands::events::run(global, args, output).await,
+        Command::Rebuild => commands::rebuild::rebuild(global, output).await,
+        Command::Verify(args) => commands::rebuild::verify(global, args, output).await,
+        Command::Config(args) => commands::config::run(global, args, output),
+        Command::Synth(args) => commands::synth::run(args, output),
+        Command::Completions { shell } => commands::completions::run(shell, output),
+    }
+}
+
+/// Exit code 2 says that the call or a setting is wrong; 1 that the work failed.
+fn complain(error: &anyhow::Error) -> ExitCode {
+    eprintln!("error: {error:#}");
+    let wrong_use =
+        error.downcast_ref::<WrongUse>().is_some() || error.downcast_ref::<sparks_config::ConfigError>().is_some();
+    ExitCode::from(if wrong_use { 2 } else { 1 })
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe)
+}

@@ -1,1 +1,10 @@
-//! Face analyzers: the synthetic one, and none at all
+//! Face engines, and the photos that try them.
+//!
+//! The synthetic engine finds machine-made marker faces and measures a signature from their pixels. It is never told who is
+//! in a photo: an identity reaches the decision only as a vector, the way a real face does.
+
+mod synthetic;
+
+pub use synthetic::{
+    AlbumSpec, DEFAULT_NOISE, DIMENSIONS, Synthetic, SyntheticPhoto, draw_marker, identity_vector, jpeg, with_noise,
+};

@@ -1,1 +1,31 @@
-//! Pixels: decode within limits, orient, resize, WebP, crops
+//! Pixels: decode within limits, orient, resize, WebP, crops.
+//!
+//! An original goes through `format` (magic bytes), `header` (sizes and metadata), `limits`, `decode`, `variant`,
+//! `orientation` and `encode`, in this order; [`Lab`] tells the story. Deliberately absent: file names, I/O, clocks and
+//! colour management. Everything before `decode` reads bytes in place, so a refused file costs no memory.
+
+mod crop;
+mod decode;
+mod encode;
+mod exif;
+mod format;
+mod header;
+mod lab;
+mod limits;
+mod orientation;
+mod raster;
+#[cfg(test)]
+mod samples;
+mod taken_at;
+mod variant;
+
+pub use crop::CropSpec;
+pub use lab::Lab;
+pub use limits::Limits;
+pub use variant::{Fit, VariantSpec};
+
+use sparks_domain::{RejectCode, Rejection};
+
+fn reject(code: RejectCode, message: impl Into<String>) -> Rejection {
+    Rejection { code, message: message.into() }
+}

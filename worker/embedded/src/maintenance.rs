@@ -3,13 +3,17 @@
 use async_trait::async_trait;
 use rusqlite::{Transaction, params};
 use sha2::{Digest, Sha256};
-use sparks_domain::{Attributes, ImageId, Item, Key, Mutation, PhotoState, Presence, drift};
+use sparks_domain::{Attributes, ImageId, Item, Key, Mutation, PhotoState, Presence, Seq, drift};
 use sparks_engine::{Fingerprint, Maintenance, Mended, StoreError};
 
 use crate::{SqliteStore, database::DatabaseError, log, rows};
 
 #[async_trait]
 impl Maintenance for SqliteStore {
+    async fn head(&self) -> Result<Seq, StoreError> {
+        self.reader.read(|tx| Ok(log::head(tx, "EVENTS")?)).await
+    }
+
     async fn scan(&self, after: Option<&Key>, most: usize) -> Result<Vec<Item>, StoreError> {
         let after = after.cloned();
         self.reader.read(move |tx| Ok(scan(tx, after.as_ref(), most)?)).await

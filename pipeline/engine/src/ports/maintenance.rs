@@ -1,13 +1,16 @@
 //! What only rebuilding and looking at everything needs.
 
 use async_trait::async_trait;
-use sparks_domain::{Difference, ImageId, Item, Key, Mutation, PhotoState};
+use sparks_domain::{Difference, ImageId, Item, Key, Mutation, PhotoState, Seq};
 
 use super::{Store, StoreError};
 
 /// Walks and mends the whole table. Never on the path of a photo.
 #[async_trait]
 pub trait Maintenance: Store {
+    /// How far the log goes.
+    async fn head(&self) -> Result<Seq, StoreError>;
+
     /// All rows after `after`, by PK and SK, at most `most`.
     async fn scan(&self, after: Option<&Key>, most: usize) -> Result<Vec<Item>, StoreError>;
 

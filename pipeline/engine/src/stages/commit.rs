@@ -4,8 +4,8 @@ use std::{collections::BTreeSet, time::Duration};
 
 use backon::{BackoffBuilder, ExponentialBuilder};
 use sparks_domain::{
-    Command, Event, FaceId, Identity, ImageId, PhotoProcessed, PhotoState, Recognition, Recorded, Refusal, SeenFace,
-    decide,
+    Command, Email, Event, FaceId, Identity, ImageId, PhotoProcessed, PhotoState, Recognition, Recorded, Refusal,
+    Rejection, SeenFace, Source, decide,
 };
 
 use super::{
@@ -79,6 +79,18 @@ impl Pipeline {
             tracing::debug!(image = %photo.known.photo.image, %conflict, "deciding again");
             tokio::time::sleep(pauses.next().ok_or(conflict)?).await;
         }
+    }
+
+    /// Commits that a photo cannot be taken, which nobody needs to fetch to see.
+    pub async fn refuse(
+        &self,
+        image: ImageId,
+        uploader: Email,
+        source: Source,
+        reason: Rejection,
+    ) -> Result<Outcome, Failure> {
+        let state = self.ports.store.photo(&image).await?;
+        self.reject(Unfit { image, uploader, source, state, reason }).await
     }
 
     /// Commits that a photo cannot be taken.

@@ -1,0 +1,100 @@
+//! A face with some of what is around it.
+
+use sparks_domain::{FaceBox, RejectCode, Rejection};
+use sparks_engine::Pixels;
+
+use crate::{
+    encode, reject,
+    variant::{Plan, resample},
+};
+
+/// How faces are cut out.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CropSpec {
+    /// What is added on each side, as a fraction of the face's own width and height.
+    pub padding: f32,
+    /// The longest side at most, in pixels. No face is enlarged.
+    pub side: u32,
+    /// JPEG's, 1 to 100.
+    pub quality: u8,
+}
+
+impl Default for CropSpec {
+    fn default() -> Self {
+        Self { padding: 0.35, side: 400, quality: 90 }
+    }
+}
+
+pub(crate) fn cut(pixels: &Pixels, bounds: FaceBox, spec: &CropSpec) -> Result<Vec<u8>, Rejection> {
+    let expected = u64::from(pixels.width) * u64::from(pixels.height) * 3;
+    if expected == 0 || expected != pixels.rgb.len() as u64 {
+        return Err(reject(RejectCode::Damaged, "there are no pixels to cut a face from"));
+    }
+    let (left, width) = span(bounds.x, bounds.width, spec.padding, pixels.width);
+    let (top, height) = span(bounds.y, bounds.height, spec.padding, pixels.height);
+    let plan = Plan::inside(width, height, spec.side.max(1), spec.side.max(1));
+    let plan = Plan { part: [left, top, width, height].map(f64::from), ..plan };
+    let rgb = resample(&pixels.rgb, (pixels.width, pixels.height), false, &plan)?;
+    encode::jpeg(&rgb, plan.width, plan.height, spec.quality)
+}
+
+/// Start and length in whole pixels, within the photo and at least one, whatever the fractions are.
+fn span(start: f32, length: f32, padding: f32, side: u32) -> (u32, u32) {
+    let [start, length, padding] = [start, length, padding].map(f64::from);
+    let margin = length.max(0.0) * padding.max(0.0);
+    // A float that is too large, negative or no number at all becomes the nearest whole one, or 0.
+    let first = (((start - margin) * f64::from(side)).round() as u32).min(side - 1);
+    let end = (((start + length + margin) * f64::from(side)).round() as u32).clamp(first + 1, side);
+    (first, end - first)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn crop_size(pixels: &Pixels, bounds: [f32; 4]) -> (u32, u32) {
+        let file = cut(pixels, bounds.into(), &CropSpec::default()).expect("a crop");
+        let image = image::load_from_memory_with_format(&file, image::ImageFormat::Jpeg).expect("a JPEG");
+        (image.width(), image.height())
+    }
+
+    fn grey(width: u32, height: u32) -> Pixels {
+        Pixels { width, height, rgb: vec![99; (width * height * 3) as usize] }
+    }
+
+    #[test]
+    fn spans_are_padded_within_the_photo() {
+        assert_eq!(span(0.4, 0.2, 0.5, 100), (30, 40));
+        assert_eq!(span(0.0, 0.2, 0.5, 100), (0, 30));
+        assert_eq!(span(0.9, 0.2, 0.5, 100), (80, 20));
+        assert_eq!(span(-0.1, 0.2, 0.0, 100), (0, 10));
+    }
+
+    #[test]
+    fn spans_are_never_empty() {
+        let odd = [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, -1.0, 0.0, 0.5, 1.0, 2.0, f32::MAX];
+        for (start, length) in odd.iter().flat_map(|start| odd.map(|length| (*start, length))) {
+            for (padding, side) in odd.iter().flat_map(|padding| [1, 2, 100].map(|side| (*padding, side))) {
+                let (first, count) = span(start, length, padding, side);
+                assert!(count >= 1 && first + count <= side, "{start} {length} {padding} {side}");
+            }
+        }
+    }
+
+    #[test]
+    fn crops_shrink_to_the_side_and_never_grow() {
+        let photo = grey(1000, 800);
+        assert_eq!(crop_size(&photo, [0.4, 0.4, 0.1, 0.1]), (170, 136));
+        assert_eq!(crop_size(&photo, [0.25, 0.25, 0.5, 0.5]), (400, 320));
+        assert_eq!(crop_size(&photo, [0.95, 0.95, 0.1, 0.1]), (85, 68));
+        assert_eq!(crop_size(&photo, [0.0, 0.0, 0.0, 0.0]), (1, 1));
+        assert_eq!(crop_size(&grey(1, 1), [0.0, 0.0, 1.0, 1.0]), (1, 1));
+    }
+
+    #[test]
+    fn pixels_that_are_not_there_are_refused() {
+        let pixels = Pixels { width: 10, height: 10, rgb: vec![0; 7] };
+        assert!(cut(&pixels, [0.0, 0.0, 1.0, 1.0].into(), &CropSpec::default()).is_err());
+        assert!(cut(&grey(0, 10), [0.0, 0.0, 1.0, 1.0].into(), &CropSpec::default()).is_err());
+    }
+}

@@ -1,0 +1,33 @@
+//! From pixels to a file. Only pixels go in, so no metadata can come out.
+
+use image::{ExtendedColorType, ImageEncoder, codecs::jpeg::JpegEncoder};
+use sparks_domain::{RejectCode, Rejection};
+use webp::{Encoder, WebPConfig};
+
+use crate::{raster::Raster, reject};
+
+/// Lossy, alpha kept. Quality 0 to 100, method (effort) 0 to 6.
+pub(crate) fn webp(raster: &Raster, quality: u8, method: u8) -> Result<Vec<u8>, Rejection> {
+    let failed = |reason: String| {
+        let (width, height) = (raster.width, raster.height);
+        reject(RejectCode::TooManyPixels, format!("no WebP can be made of {width} x {height} pixels: {reason}"))
+    };
+    let mut config = WebPConfig::new().map_err(|()| failed("libwebp is of another version".into()))?;
+    config.quality = quality.min(100).into();
+    config.method = method.min(6).into();
+    let encoder = if raster.alpha {
+        Encoder::from_rgba(&raster.samples, raster.width, raster.height)
+    } else {
+        Encoder::from_rgb(&raster.samples, raster.width, raster.height)
+    };
+    Ok(encoder.encode_advanced(&config).map_err(|error| failed(format!("{error:?}")))?.to_vec())
+}
+
+/// Quality 1 to 100.
+pub(crate) fn jpeg(rgb: &[u8], width: u32, height: u32, quality: u8) -> Result<Vec<u8>, Rejection> {
+    let mut file = Vec::new();
+    JpegEncoder::new_with_quality(&mut file, quality.clamp(1, 100))
+        .write_image(rgb, width, height, ExtendedColorType::Rgb8)
+        .map_err(|e| reject(RejectCode::Damaged, format!("no JPEG can be made of the crop: {e}")))?;
+    Ok(file)
+}

@@ -1,0 +1,102 @@
+//! The darkroom on this machine's own cores.
+
+use sparks_domain::{FaceBox, RejectCode, Rejection};
+use sparks_engine::{Darkroom, Description, Developed, Pixels};
+
+use crate::{
+    CropSpec, Limits, VariantSpec, crop,
+    decode::decode,
+    exif::Exif,
+    format::{Format, refusal},
+    header::{self, Header},
+    raster::Raster,
+    reject,
+};
+
+#[cfg(test)]
+mod tests;
+
+/// Develops originals with settings that stay the same for its life; the same bytes always give the same pictures.
+#[derive(Debug, Clone)]
+pub struct Lab {
+    limits: Limits,
+    large: VariantSpec,
+    medium: VariantSpec,
+    crop: CropSpec,
+}
+
+impl Lab {
+    /// With these settings.
+    pub fn new(limits: Limits, large: VariantSpec, medium: VariantSpec, crop: CropSpec) -> Self {
+        Self { limits, large, medium, crop }
+    }
+
+    /// Everything that can be refused without decoding a pixel, cheapest first.
+    fn admit<'a>(&self, original: &'a [u8]) -> Result<(Format, Header<'a>), Rejection> {
+        if original.is_empty() {
+            return Err(reject(RejectCode::Empty, "the file is empty"));
+        }
+        self.limits.check_bytes(original.len())?;
+        let format = Format::of(original).ok_or_else(|| refusal(original))?;
+        let header = header::read(format, original)?;
+        self.limits.check_size(header.width, header.height)?;
+        self.limits.check_metadata(header.metadata_bytes)?;
+        if format == Format::Jpeg && !header::jpeg::is_complete(original) {
+            let message = "the JPEG ends before its end-of-image marker: the file is cut short";
+            return Err(reject(RejectCode::Damaged, message));
+        }
+        Ok((format, header))
+    }
+}
+
+impl Default for Lab {
+    fn default() -> Self {
+        Self::new(Limits::default(), VariantSpec::large(), VariantSpec::medium(), CropSpec::default())
+    }
+}
+
+impl Darkroom for Lab {
+    fn describe(&self, original: &[u8]) -> Description {
+        let format = Format::of(original);
+        let exif = format.and_then(|format| header::exif(format, original));
+        Description {
+            mime_type: format.map(Format::mime_type),
+            extension: format.map(Format::extension),
+            taken_at: exif.and_then(|exif| Exif::read(exif).taken_at),
+        }
+    }
+
+    fn develop(&self, original: &[u8]) -> Result<Developed, Rejection> {
+        let (format, header) = self.admit(original)?;
+        let exif = header.exif.map(Exif::read).unwrap_or_default();
+        let full = decode(format, original, &self.limits)?;
+        let (width, height) = exif.orientation.upright_size(full.width, full.height);
+
+        // Turned after shrinking: turning the full picture would need its memory twice.
+        // `medium` is not made of `large`, whose settings may leave too little of a panorama's height.
+        let large = self.large.pick(&full, exif.orientation)?.upright(exif.orientation);
+        let medium = self.medium.pick(&full, exif.orientation)?.upright(exif.orientation);
+        drop(full);
+
+        Ok(Developed {
+            mime_type: format.mime_type(),
+            width,
+            height,
+            taken_at: exif.taken_at,
+            large: self.large.encode(&large)?,
+            medium: self.medium.encode(&medium)?,
+            pixels: large.over_white(),
+        })
+    }
+
+    fn reopen(&self, variant: &[u8]) -> Result<Pixels, Rejection> {
+        let (format, header) = self.admit(variant)?;
+        let exif = header.exif.map(Exif::read).unwrap_or_default();
+        let raster: Raster = decode(format, variant, &self.limits)?;
+        Ok(raster.upright(exif.orientation).over_white())
+    }
+
+    fn crop(&self, pixels: &Pixels, bounds: FaceBox) -> Result<Vec<u8>, Rejection> {
+        crop::cut(pixels, bounds, &self.crop)
+    }
+}

@@ -1,0 +1,159 @@
+//! The pictures made of every photo: how large, and which part.
+
+use fast_image_resize::{PixelType, ResizeOptions, Resizer, images::Image, images::ImageRef};
+use sparks_domain::{RejectCode, Rejection};
+use sparks_engine::Rendered;
+
+use crate::{encode, orientation::Orientation, raster::Raster, reject};
+
+/// How a picture of another shape gets its size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fit {
+    /// All of it, within the size.
+    Inside,
+    /// Its middle, filling the size.
+    Cover,
+}
+
+/// A picture to make. No picture is ever enlarged; a smaller original gives a smaller picture.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VariantSpec {
+    /// How a picture of another shape gets its size.
+    pub fit: Fit,
+    /// Pixels across.
+    pub width: u32,
+    /// Pixels down.
+    pub height: u32,
+    /// WebP's, 0 to 100.
+    pub quality: u8,
+    /// WebP's effort, 0 to 6.
+    pub method: u8,
+}
+
+impl VariantSpec {
+    /// For looking at.
+    pub fn large() -> Self {
+        Self { fit: Fit::Inside, width: 1920, height: 1920, quality: 95, method: 4 }
+    }
+
+    /// For the grid.
+    pub fn medium() -> Self {
+        Self { fit: Fit::Cover, width: 400, height: 400, quality: 85, method: 4 }
+    }
+
+    /// The part of a picture, in its size, as stored: still to be turned upright.
+    pub(crate) fn pick(&self, full: &Raster, orientation: Orientation) -> Result<Raster, Rejection> {
+        let (width, height) = orientation.upright_size(self.width.max(1), self.height.max(1));
+        let plan = match self.fit {
+            Fit::Inside => Plan::inside(full.width, full.height, width, height),
+            Fit::Cover => Plan::cover(full.width, full.height, width, height),
+        };
+        let samples = resample(&full.samples, (full.width, full.height), full.alpha, &plan)?;
+        Ok(Raster { width: plan.width, height: plan.height, alpha: full.alpha, samples })
+    }
+
+    pub(crate) fn encode(&self, raster: &Raster) -> Result<Rendered, Rejection> {
+        let webp = encode::webp(raster, self.quality, self.method)?;
+        Ok(Rendered { width: raster.width, height: raster.height, webp })
+    }
+}
+
+/// A part of a picture (left, top, width, height) and the size it gets.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Plan {
+    pub(crate) part: [f64; 4],
+    pub(crate) width: u32,
+    pub(crate) height: u32,
+}
+
+impl Plan {
+    pub(crate) fn inside(width: u32, height: u32, max_width: u32, max_height: u32) -> Self {
+        let [w, h] = [width, height].map(f64::from);
+        let scale = (f64::from(max_width) / w).min(f64::from(max_height) / h).min(1.0);
+        let scaled = |side: f64| ((side * scale).round() as u32).max(1);
+        Self { part: [0.0, 0.0, w, h], width: scaled(w), height: scaled(h) }
+    }
+
+    fn cover(width: u32, height: u32, wanted_width: u32, wanted_height: u32) -> Self {
+        let (out_width, out_height) = (wanted_width.min(width), wanted_height.min(height));
+        let [w, h, wanted_w, wanted_h] = [width, height, wanted_width, wanted_height].map(f64::from);
+        let scale = (wanted_w / w).max(wanted_h / h);
+        if scale < 1.0 {
+            let (part_w, part_h) = ((wanted_w / scale).min(w), (wanted_h / scale).min(h));
+            let part = [(w - part_w) / 2.0, (h - part_h) / 2.0, part_w, part_h];
+            return Self { part, width: out_width, height: out_height };
+        }
+        // Unscaled: whole pixels, so that they stay as they are.
+        let part = [(width - out_width) / 2, (height - out_height) / 2, out_width, out_height];
+        Self { part: part.map(f64::from), width: out_width, height: out_height }
+    }
+}
+
+/// Lanczos3, with colours weighed by their alpha.
+pub(crate) fn resample(samples: &[u8], size: (u32, u32), alpha: bool, plan: &Plan) -> Result<Vec<u8>, Rejection> {
+    let failed = |reason: String| reject(RejectCode::Damaged, format!("the picture cannot be resized: {reason}"));
+    let kind = if alpha { PixelType::U8x4 } else { PixelType::U8x3 };
+    let source = ImageRef::new(size.0, size.1, samples, kind).map_err(|e| failed(e.to_string()))?;
+    let mut target = Image::new(plan.width, plan.height, kind);
+    let [left, top, width, height] = plan.part;
+    let options = ResizeOptions::new().crop(left, top, width, height);
+    Resizer::new().resize(&source, &mut target, &options).map_err(|e| failed(e.to_string()))?;
+    Ok(target.into_vec())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn inside_keeps_the_shape_and_never_enlarges() {
+        let size = |w, h| {
+            let plan = Plan::inside(w, h, 1920, 1920);
+            (plan.width, plan.height)
+        };
+        assert_eq!(size(4000, 3000), (1920, 1440));
+        assert_eq!(size(3000, 4000), (1440, 1920));
+        assert_eq!(size(800, 600), (800, 600));
+        assert_eq!(size(1920, 1920), (1920, 1920));
+        assert_eq!(size(16_000, 10), (1920, 1));
+        assert_eq!(size(16_000, 1), (1920, 1));
+    }
+
+    #[test]
+    fn cover_takes_the_middle() {
+        let plan = |w, h| Plan::cover(w, h, 400, 400);
+        assert_eq!(plan(4000, 3000), Plan { part: [500.0, 0.0, 3000.0, 3000.0], width: 400, height: 400 });
+        assert_eq!(plan(1000, 4000), Plan { part: [0.0, 1500.0, 1000.0, 1000.0], width: 400, height: 400 });
+        assert_eq!(plan(300, 5000), Plan { part: [0.0, 2300.0, 300.0, 400.0], width: 300, height: 400 });
+        assert_eq!(plan(100, 50), Plan { part: [0.0, 0.0, 100.0, 50.0], width: 100, height: 50 });
+        assert_eq!(plan(16_000, 10), Plan { part: [7800.0, 0.0, 400.0, 10.0], width: 400, height: 10 });
+    }
+
+    #[test]
+    fn the_part_never_leaves_the_picture() {
+        for width in 395..460 {
+            for height in 395..460 {
+                let Plan { part: [left, top, w, h], .. } = Plan::cover(width, height, 400, 397);
+                assert!(left >= 0.0 && top >= 0.0 && left + w <= width.into() && top + h <= height.into());
+            }
+        }
+    }
+
+    #[test]
+    fn an_unscaled_part_keeps_its_pixels() {
+        let full: Vec<u8> = (0..7 * 5 * 3).map(|n| (n * 37 % 251) as u8).collect();
+        let plan = Plan::cover(7, 5, 4, 9);
+        let picked = resample(&full, (7, 5), false, &plan).expect("resampled");
+        let expected: Vec<u8> = full.chunks(7 * 3).flat_map(|row| row[3..5 * 3].to_vec()).collect();
+        assert_eq!(picked, expected);
+    }
+
+    #[test]
+    fn transparent_colours_do_not_bleed() {
+        // Red, beside green that nobody can see.
+        let full = [[255, 0, 0, 255], [0, 255, 0, 0]].concat().repeat(64);
+        let plan = Plan::inside(128, 1, 16, 1);
+        let small = resample(&full, (128, 1), true, &plan).expect("resampled");
+        assert!(small.chunks(4).all(|pixel| pixel[0] > 250 && pixel[1] == 0), "{small:?}");
+    }
+}

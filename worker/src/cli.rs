@@ -1,0 +1,230 @@
+//! What can be typed.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// From a folder of photos to WebP variants, persons and tags, each photo decided exactly once.
+#[derive(Debug, Parser)]
+#[command(
+    name = "sparks",
+    version,
+    after_help = "\
+Examples:
+  sparks ingest ~/Pictures                 take a folder in
+  sparks query persons                     who is there
+  sparks query photos-of person1           where
+  sparks synth /tmp/album --photos 200 --identities 25
+  sparks ingest /tmp/album --faces synthetic
+  sparks verify                            is the table what the log says?
+
+Settings come from built-in defaults, --config FILE, SPARKS_... variables and flags, in this order; see `sparks config show`.
+Exit codes: 0 done, 1 some work failed, 2 wrong use or configuration."
+)]
+pub struct Cli {
+    #[command(flatten)]
+    pub global: Global,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Debug, Args)]
+pub struct Global {
+    /// The data folder [default: ./sparks-data]
+    #[arg(long, global = true, value_name = "DIR")]
+    pub data: Option<PathBuf>,
+    /// A file of settings; config/default.toml documents every key
+    #[arg(long, global = true, value_name = "FILE", env = "SPARKS_CONFIG")]
+    pub config: Option<PathBuf>,
+    /// Print JSON, for scripts
+    #[arg(long, global = true)]
+    pub json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Take photos in: files, or folders with all that is in them
+    #[command(after_help = "\
+Examples:
+  sparks ingest tests/photos
+  sparks ingest a.jpg b.png --uploader ann@example.com
+  sparks ingest ~/Pictures --jobs 4 --json | jq .rejected
+
+A file that was taken in before is a duplicate and costs nothing. Files that cannot be taken are listed with the reason and
+leave the exit code 0; work that failed makes it 1, and the same command tries it again.")]
+    Ingest(IngestArgs),
+    /// Ask the table what the platform's API would answer
+    #[command(after_help = "\
+Examples:
+  sparks query persons
+  sparks query photos --by ann@example.com --limit 20
+  sparks query photos --limit 20 --after \"$TOKEN\"      (lastEvaluatedKey of the answer before)
+  sparks query photos-of person1 --json
+
+A table on a terminal, the API's JSON otherwise.")]
+    Query(QueryArgs),
+    /// Print the table's items, one JSON object a line, sorted by PK and SK
+    Items(ItemsArgs),
+    /// Print the event log
+    Events(EventsArgs),
+    /// Make everything that is ours anew from the log
+    Rebuild,
+    /// Compare the table with the log
+    #[command(after_help = "Exit code 1 and a list where they differ. With --repair what differs is made right.")]
+    Verify(VerifyArgs),
+    /// Show or check the settings
+    Config(ConfigArgs),
+    /// Make an album of synthetic photos, and the truth about who is in them
+    #[command(after_help = "\
+Example:
+  sparks synth /tmp/album --photos 200 --identities 25
+  sparks ingest /tmp/album --faces synthetic")]
+    Synth(SynthArgs),
+    /// Print completions for a shell
+    #[command(after_help = "Example:\n  sparks completions bash > /etc/bash_completion.d/sparks")]
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+}
+
+#[derive(Debug, Args)]
+pub struct IngestArgs {
+    /// Photos, or folders of photos
+    #[arg(required = true, value_name = "PATH")]
+    pub paths: Vec<PathBuf>,
+    /// Who looks for faces [default: off]
+    #[arg(long, value_enum)]
+    pub faces: Option<Faces>,
+    /// Whose photos these are [default: me@localhost]
+    #[arg(long, value_name = "EMAIL")]
+    pub uploader: Option<String>,
+    /// Photos worked on at once [default: one per core]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub jobs: Option<u16>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Faces {
+    /// The engine inside the binary
+    Local,
+    /// Markers of `sparks synth`
+    Synthetic,
+    /// Nobody
+    Off,
+}
+
+#[derive(Debug, Args)]
+pub struct QueryArgs {
+    #[command(subcommand)]
+    pub question: Question,
+}
+
+#[derive(Debug, Args)]
+pub struct PageArgs {
+    /// How many at most
+    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub limit: u32,
+    /// The lastEvaluatedKey of the answer before
+    #[arg(long, value_name = "TOKEN")]
+    pub after: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Question {
+    /// All persons
+    Persons(PageArgs),
+    /// One person
+    Person {
+        /// person1, person2, ...
+        id: String,
+    },
+    /// All photos, newest first
+    Photos {
+        /// Only those of this uploader
+        #[arg(long, value_name = "EMAIL")]
+        by: Option<String>,
+        #[command(flatten)]
+        page: PageArgs,
+    },
+    /// One photo
+    Photo {
+        /// Its image ID
+        id: String,
+    },
+    /// The photos a person is in, newest first
+    PhotosOf {
+        /// person1, person2, ...
+        person: String,
+        #[command(flatten)]
+        page: PageArgs,
+    },
+    /// All users
+    Users(PageArgs),
+    /// One user
+    User {
+        /// The user's address
+        email: String,
+    },
+    /// How many more photos a user may upload
+    Limit {
+        /// The user's address
+        email: String,
+    },
+}
+
+#[derive(Debug, Args)]
+pub struct ItemsArgs {
+    /// Only this partition
+    #[arg(long, value_name = "PK")]
+    pub pk: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct EventsArgs {
+    /// Only events after this sequence
+    #[arg(long, value_name = "SEQ", default_value_t = 0)]
+    pub after: u64,
+}
+
+#[derive(Debug, Args)]
+pub struct VerifyArgs {
+    /// Make right what differs
+    #[arg(long)]
+    pub repair: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct ConfigArgs {
+    #[command(subcommand)]
+    pub action: ConfigAction,
+}
+
+#[derive(Debug, Clone, Copy, Subcommand)]
+pub enum ConfigAction {
+    /// Print every setting, its value and where it comes from
+    Show,
+    /// Say whether the settings are right
+    Check,
+}
+
+#[derive(Debug, Args)]
+pub struct SynthArgs {
+    /// The folder to write to; made if it is not there
+    pub dir: PathBuf,
+    /// How many photos
+    #[arg(long, value_name = "N")]
+    pub photos: usize,
+    /// How many different faces
+    #[arg(long, value_name = "K")]
+    pub identities: usize,
+    /// At most so many faces in a photo
+    #[arg(long, value_name = "F", default_value_t = 3)]
+    pub faces_per_photo: usize,
+    /// The same seed gives the same album
+    #[arg(long, value_name = "S", default_value_t = 1)]
+    pub seed: u64,
+    /// How much a face differs from photo to photo; from about 1 on persons are mistaken for each other
+    #[arg(long, value_name = "X", default_value_t = 0.25)]
+    pub noise: f32,
+}

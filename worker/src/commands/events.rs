@@ -1,0 +1,65 @@
+//! `sparks events`
+
+use std::process::ExitCode;
+
+use serde_json::{Value, json};
+use sparks_domain::{Event, Recorded, Seq};
+use sparks_engine::Store;
+
+use crate::{
+    cli::{EventsArgs, Global},
+    output::Output,
+    wiring,
+};
+
+const PAGE: usize = 500;
+
+/// Prints the log: an object a line for scripts, a table for people.
+pub async fn run(global: &Global, args: EventsArgs, output: &mut Output) -> anyhow::Result<ExitCode> {
+    let settings = wiring::settings(global, &[])?.settings;
+    let store = wiring::open(&settings)?.store;
+    let mut after = Seq(args.after);
+    let mut first = true;
+    loop {
+        let events = store.read_log(after, PAGE).await?;
+        let Some(last) = events.last() else { return Ok(ExitCode::SUCCESS) };
+        after = last.seq;
+        if output.is_json() {
+            for recorded in &events {
+                output.json(&whole(recorded))?;
+            }
+        } else {
+            let header = if first { &["seq", "when", "event", "about"][..] } else { &["", "", "", ""][..] };
+            output.table(header, events.iter().map(brief))?;
+        }
+        first = false;
+    }
+}
+
+fn whole(recorded: &Recorded) -> Value {
+    let data: Value = serde_json::from_str(&recorded.event.to_data()).unwrap_or_default();
+    json!({
+        "seq": recorded.seq,
+        "event_id": recorded.id,
+        "actor": recorded.actor,
+        "when_occurred": recorded.when,
+        "event_type": recorded.event.event_type(),
+        "event_data": data,
+    })
+}
+
+fn brief(recorded: &Recorded) -> Vec<String> {
+    let about = match &recorded.event {
+        Event::PhotoProcessed(e) => {
+            let persons: Vec<String> = e.persons().iter().map(ToString::to_string).collect();
+            format!("{} {} faces {}", e.image_id, e.faces.len(), persons.join(" "))
+        }
+        Event::PhotoRejected(e) => format!("{} {}", e.image_id, e.reason.message),
+        Event::PersonsAllocated(e) => {
+            let persons: Vec<String> = e.persons.iter().map(|a| a.person.to_string()).collect();
+            format!("{} in {}", persons.join(" "), e.image_id)
+        }
+        Event::PersonRenamed(e) => format!("{} is now {}", e.person, e.to),
+    };
+    vec![recorded.seq.to_string(), recorded.when.to_string(), recorded.event.event_type().to_owned(), about]
+}

@@ -1,0 +1,111 @@
+//! `sparks ingest`
+
+use std::{
+    process::ExitCode,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use sparks_config::Settings;
+use sparks_embedded::Embedded;
+use sparks_engine::{Cpu, Pipeline, Queue};
+
+use crate::{
+    cli::{Faces, Global, IngestArgs},
+    consumer::{Consumer, Worked},
+    ingest::{Album, Submitter, Summary, discover},
+    output::{Output, progress},
+    wiring::{self, WrongUse},
+};
+
+/// Acts as the platform, which uploads, and as the worker, until every file of this call is settled, by whichever process.
+pub async fn run(global: &Global, args: IngestArgs, output: &mut Output) -> anyhow::Result<ExitCode> {
+    let started = Instant::now();
+    let settings = wiring::settings(global, &flags(&args))?.settings;
+    let uploader = settings.uploader.parse().map_err(|error| WrongUse(format!("uploader: {error}")))?;
+    if let Some(missing) = args.paths.iter().find(|path| !path.exists() && !path.is_symlink()) {
+        return Err(WrongUse(format!("{}: there is no such file or folder", missing.display())).into());
+    }
+    let cpu = Cpu::new(wiring::jobs(&settings));
+    let analyzer = wiring::analyzer(&settings, &cpu)?;
+    let backend = Arc::new(wiring::open_or_create(&settings)?);
+    let pipeline = Arc::new(wiring::pipeline(&settings, &backend, cpu, analyzer).await?);
+    let darkroom = wiring::darkroom(&settings);
+    let found = discover(&args.paths, &wiring::data_folder(&settings), darkroom.as_ref());
+
+    let album = Arc::new(Album::new(progress(found.files.len() as u64, "photos")));
+    for (path, reason) in found.unreadable {
+        album.failed(path, reason);
+    }
+    let submitter = Submitter {
+        backend: Arc::clone(&backend),
+        darkroom,
+        pipeline: Arc::clone(&pipeline),
+        clock: wiring::clock(),
+        uploader,
+        max_bytes: settings.limits.max_bytes,
+    };
+    let ((), worked) =
+        tokio::join!(submitter.submit_all(found.files, &album), work(&settings, &backend, &pipeline, &album));
+    worked?;
+
+    drop(submitter);
+    let album = Arc::into_inner(album).ok_or_else(|| anyhow::anyhow!("a worker is still running"))?;
+    let (photos, failed) = album.into_parts();
+    let mut summary = Summary::of(photos, failed, &backend).await?;
+    summary.ignored = found.ignored;
+    summary.conflicts = pipeline.conflicts();
+    summary.took = started.elapsed();
+    summary.print(output)?;
+    Ok(if summary.has_failed() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+fn flags(args: &IngestArgs) -> Vec<(&'static str, &'static str, toml::Value)> {
+    let faces = args.faces.map(|faces| match faces {
+        Faces::Local => "local",
+        Faces::Synthetic => "synthetic",
+        Faces::Off => "off",
+    });
+    let faces = faces.map(|faces| ("faces.analyzer", "--faces", faces.into()));
+    let uploader = args.uploader.as_ref().map(|email| ("uploader", "--uploader", email.clone().into()));
+    let jobs = args.jobs.map(|jobs| ("jobs", "--jobs", i64::from(jobs).into()));
+    [faces, uploader, jobs].into_iter().flatten().collect()
+}
+
+/// Works on whatever is in the queue, several photos at once, until the album is settled and nothing is left to do.
+async fn work(
+    settings: &Settings,
+    backend: &Arc<Embedded>,
+    pipeline: &Arc<Pipeline>,
+    album: &Arc<Album>,
+) -> anyhow::Result<()> {
+    let consumer = Consumer::new(
+        Arc::clone(&backend.queue) as Arc<dyn Queue>,
+        Arc::clone(pipeline),
+        Duration::from_secs(settings.queue.visibility_seconds),
+        settings.queue.max_receives,
+    );
+    let mut workers = tokio::task::JoinSet::new();
+    for _ in 0..wiring::jobs(settings) {
+        let (consumer, backend, album) = (consumer.clone(), Arc::clone(backend), Arc::clone(album));
+        workers.spawn(async move {
+            loop {
+                match consumer.next().await? {
+                    Some(Worked { message, settled: true }) => album.message_settled(&message),
+                    Some(_) => {}
+                    None => {
+                        album.look_again(&backend.queue).await?;
+                        if album.is_settled() {
+                            return Ok::<(), sparks_engine::QueueError>(());
+                        }
+                        tokio::time::sleep(Duration::from_millis(25)).await;
+                    }
+                }
+            }
+        });
+    }
+    while let Some(worker) = workers.join_next().await {
+        worker??;
+    }
+    Ok(())
+}

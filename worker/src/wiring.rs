@@ -1,0 +1,155 @@
+//! From settings to a running worker: the only place that names two adapters.
+
+use std::{path::PathBuf, sync::Arc, time::Duration};
+
+use anyhow::Context;
+use sparks_config::{Analyzer, Loaded, Settings, TaggingKey as TaggingSetting};
+use sparks_domain::{Policy, Projection, TaggingKey};
+use sparks_embedded::{Embedded, Patience};
+use sparks_engine::{
+    Clock, Cpu, Darkroom, FaceAnalyzer, GalleryIndex, NoFaces, OnCpu, Pipeline, Ports, Rebuilder, Rules, Store,
+    SystemClock,
+};
+use sparks_faces::Synthetic;
+use sparks_media::{CropSpec, Fit, Lab, Limits, VariantSpec};
+
+use crate::cli::Global;
+
+/// A call that cannot be meant like this. Exit code 2.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct WrongUse(pub String);
+
+/// Who the log says decided.
+pub const ACTOR: &str = concat!("sparks/", env!("CARGO_PKG_VERSION"));
+
+/// The settings, with these flags of a command over the rest.
+pub fn settings(global: &Global, flags: &[(&str, &str, toml::Value)]) -> Result<Loaded, sparks_config::ConfigError> {
+    let data = global.data.as_ref().map(|data| ("data", "--data", data.display().to_string().into()));
+    let flags: Vec<_> = data.into_iter().chain(flags.iter().cloned()).collect();
+    let environment =
+        std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    sparks_config::load(global.config.as_deref(), environment, &flags)
+}
+
+/// Opens the data folder that the settings name, which must be there.
+pub fn open(settings: &Settings) -> anyhow::Result<Embedded> {
+    Embedded::open(&settings.data, patience(settings)).map_err(|error| match error {
+        sparks_embedded::OpenError::NotThere(_) => WrongUse(error.to_string()).into(),
+        error => anyhow::Error::new(error).context("cannot open the data folder"),
+    })
+}
+
+/// Opens the data folder that the settings name, or makes it.
+pub fn open_or_create(settings: &Settings) -> anyhow::Result<Embedded> {
+    let context = || "cannot open the data folder (another one can be named with --data)";
+    Embedded::open_or_create(&settings.data, patience(settings)).with_context(context)
+}
+
+fn patience(settings: &Settings) -> Patience {
+    let queue = &settings.queue;
+    Patience { visibility: Duration::from_secs(queue.visibility_seconds), max_deaths: queue.max_deaths }
+}
+
+/// How many photos are worked on at once.
+pub fn jobs(settings: &Settings) -> usize {
+    match settings.jobs {
+        0 => std::thread::available_parallelism().map_or(1, usize::from),
+        jobs => jobs,
+    }
+}
+
+/// The way of a photo over the embedded backend.
+pub async fn pipeline(
+    settings: &Settings,
+    backend: &Embedded,
+    cpu: Cpu,
+    analyzer: Arc<dyn FaceAnalyzer>,
+) -> anyhow::Result<Pipeline> {
+    let store: Arc<dyn Store> = Arc::clone(&backend.store) as Arc<dyn Store>;
+    let index = GalleryIndex::load(Arc::clone(&store), settings.faces.candidates).await?;
+    let ports = Ports {
+        objects: Arc::clone(&backend.objects) as Arc<dyn sparks_engine::Objects>,
+        store,
+        darkroom: darkroom(settings),
+        analyzer,
+        index: Arc::new(index),
+        clock: clock(),
+    };
+    let rules = Rules {
+        policy: policy(settings),
+        projection: projection(settings),
+        max_bytes: settings.limits.max_bytes,
+        actor: ACTOR.to_owned(),
+    };
+    Ok(Pipeline::new(ports, cpu, rules))
+}
+
+/// Who compares the table with the log.
+pub fn rebuilder(settings: &Settings, backend: &Embedded) -> Rebuilder {
+    Rebuilder::new(Arc::clone(&backend.store) as Arc<_>, clock(), projection(settings), ACTOR.to_owned())
+}
+
+/// The machine's clock.
+pub fn clock() -> Arc<dyn Clock> {
+    Arc::new(SystemClock)
+}
+
+/// Who makes the pictures.
+pub fn darkroom(settings: &Settings) -> Arc<dyn Darkroom> {
+    let limits = Limits {
+        max_bytes: settings.limits.max_bytes,
+        max_pixels: u64::from(settings.limits.max_megapixels) * 1_000_000,
+        max_side: settings.limits.max_side,
+        max_metadata_bytes: settings.limits.max_metadata_bytes,
+    };
+    let variant = |v: &sparks_config::Variant| VariantSpec {
+        fit: match v.fit {
+            sparks_config::Fit::Inside => Fit::Inside,
+            sparks_config::Fit::Cover => Fit::Cover,
+        },
+        width: v.width,
+        height: v.height,
+        quality: v.quality,
+        method: v.method,
+    };
+    let crop = &settings.crop;
+    let crop = CropSpec { padding: crop.padding as f32, side: crop.side, quality: crop.quality };
+    Arc::new(Lab::new(limits, variant(&settings.variants.large), variant(&settings.variants.medium), crop))
+}
+
+/// Who looks for faces. Asked before anything is opened, so that a wrong setting leaves nothing behind.
+pub fn analyzer(settings: &Settings, cpu: &Cpu) -> Result<Arc<dyn FaceAnalyzer>, WrongUse> {
+    match settings.faces.analyzer {
+        Analyzer::Off => Ok(Arc::new(NoFaces)),
+        Analyzer::Synthetic => Ok(Arc::new(OnCpu::new(Synthetic, cpu.clone()))),
+        Analyzer::Local => {
+            let remedy = "use --faces off, or --faces synthetic for an album of `sparks synth`";
+            Err(WrongUse(format!("the local face engine is not part of this version yet: {remedy}")))
+        }
+    }
+}
+
+fn policy(settings: &Settings) -> Policy {
+    let founding = &settings.faces.founding;
+    Policy {
+        threshold: settings.faces.threshold as f32,
+        candidates: settings.faces.candidates,
+        min_size: founding.min_size as f32,
+        min_sharpness: founding.min_sharpness as f32,
+        min_confidence: founding.min_confidence as f32,
+    }
+}
+
+fn projection(settings: &Settings) -> Projection {
+    let tagging_key = match settings.table.tagging_s3_key {
+        TaggingSetting::Large => TaggingKey::Large,
+        TaggingSetting::Original => TaggingKey::Original,
+    };
+    Projection { tagging_key }
+}
+
+/// The folder itself, for whoever walks around it.
+pub fn data_folder(settings: &Settings) -> PathBuf {
+    settings.data.canonicalize().unwrap_or_else(|_| settings.data.clone())
+}
