@@ -225,6 +225,6 @@ pub struct SynthArgs {
     #[arg(long, value_name = "S", default_value_t = 1)]
     pub seed: u64,
     /// How much a face differs from photo to photo; from about 1 on persons are mistaken for each other
-    #[arg(long, value_name = "X", default_value_t = 0.25)]
+    #[arg(long, value_name = "X", default_value_t = sparks_faces::DEFAULT_NOISE)]
     pub noise: f32,
 }

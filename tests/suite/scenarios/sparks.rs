@@ -1,0 +1,142 @@
+//! The binary and a data folder to use it on.
+
+use std::{
+    ffi::OsStr,
+    path::{Path, PathBuf},
+    process::{Child, Command, Output, Stdio},
+    sync::OnceLock,
+};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// The binary, built once with the profile of this test.
+pub fn binary() -> &'static Path {
+    static BINARY: OnceLock<PathBuf> = OnceLock::new();
+    BINARY.get_or_init(|| {
+        let profile = std::env::current_exe().unwrap().parent().unwrap().parent().unwrap().to_owned();
+        let mut build = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+        build.args(["build", "--quiet", "--package", "sparks-worker"]).current_dir(root());
+        if profile.ends_with("release") {
+            build.arg("--release");
+        }
+        assert!(build.status().unwrap().success(), "the binary does not build");
+        profile.join("sparks")
+    })
+}
+
+/// The project's root.
+pub fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
+}
+
+/// A data folder of its own, and a binary that uses it.
+pub struct Sparks {
+    folder: TempDir,
+}
+
+impl Sparks {
+    pub fn new() -> Self {
+        Self { folder: tempfile::tempdir().unwrap() }
+    }
+
+    /// The data folder.
+    pub fn data(&self) -> PathBuf {
+        self.folder.path().join("data")
+    }
+
+    /// A path beside the data folder.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// `sparks --data DATA ...`, in an environment without settings of ours.
+    pub fn command<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Command {
+        let mut command = Command::new(binary());
+        command.arg("--data").arg(self.data()).args(args).current_dir(self.folder.path());
+        for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("SPARKS_")) {
+            command.env_remove(name);
+        }
+        command
+    }
+
+    pub fn run<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Output {
+        self.command(args).output().unwrap()
+    }
+
+    /// Standard output of a command that must succeed.
+    pub fn text<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> String {
+        let output = self.run(args);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// The JSON that a command prints, which must succeed.
+    pub fn json<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Value {
+        let args = args.into_iter().map(|arg| arg.as_ref().to_owned()).chain(["--json".into()]);
+        serde_json::from_str(&self.text(args)).unwrap()
+    }
+
+    /// Starts a command and does not wait for it.
+    pub fn start<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Child {
+        self.command(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    }
+
+    /// The rows of the table.
+    pub fn items(&self) -> Vec<Value> {
+        lines(&self.text(["items"]))
+    }
+
+    /// The rows of the table without what a clock wrote.
+    pub fn items_without_times(&self) -> Vec<Value> {
+        let mut items = self.items();
+        for item in &mut items {
+            let row = item.as_object_mut().unwrap();
+            for time in ["createdAt", "uploaded_datetime", "lastModified"] {
+                row.remove(time);
+            }
+            if let Some(images) = row.get_mut("images").and_then(Value::as_object_mut) {
+                images.remove("processedAt");
+            }
+        }
+        items
+    }
+
+    /// The log.
+    pub fn events(&self) -> Vec<Value> {
+        lines(&self.text(["events", "--json"]))
+    }
+
+    /// The events of one type.
+    pub fn events_of(&self, event_type: &str) -> Vec<Value> {
+        self.events().into_iter().filter(|event| event["event_type"] == event_type).collect()
+    }
+
+    /// An album of synthetic photos beside the data folder.
+    pub fn synth(&self, photos: usize, identities: usize, more: &[&str]) -> PathBuf {
+        let album = self.path("album");
+        let (photos, identities) = (photos.to_string(), identities.to_string());
+        let args = ["synth", album.to_str().unwrap(), "--photos", &photos, "--identities", &identities];
+        self.text(args.iter().chain(more));
+        album
+    }
+
+    /// The database, opened by hand.
+    pub fn database(&self) -> rusqlite::Connection {
+        let connection = rusqlite::Connection::open(self.data().join("sparks.db")).unwrap();
+        connection.busy_timeout(std::time::Duration::from_secs(10)).unwrap();
+        connection
+    }
+
+    /// Every person of the table has a picture where the API looks for it.
+    pub fn assert_crops(&self) {
+        for person in self.items().iter().filter(|item| item["entityType"] == "PERSON") {
+            let crop = self.data().join("objects").join(person["s3Key"].as_str().unwrap());
+            assert!(crop.is_file(), "{} is missing", crop.display());
+        }
+    }
+}
+
+fn lines(text: &str) -> Vec<Value> {
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
