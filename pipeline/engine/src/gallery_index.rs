@@ -1,11 +1,14 @@
 //! The index inside this process: the gallery of everybody the log knows.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::{
+    collections::HashMap,
+    sync::{Arc, PoisonError, RwLock},
+};
 
 use async_trait::async_trait;
 use sparks_domain::{Event, FaceId, Gallery, Identity, PersonId, Search, SeenFace};
 
-use crate::{FaceIndex, Found, IndexError, Store, StoreError};
+use crate::{FaceIndex, Found, IndexError, Store, StoreError, StoredFace};
 
 /// Everybody known, in memory, complete up to an identity event. It follows the log and is never ahead of it.
 pub struct GalleryIndex {
@@ -43,10 +46,12 @@ impl GalleryIndex {
             tail.events.iter().flat_map(|recorded| templates(&recorded.event)).collect();
         let faces: Vec<FaceId> = templates.iter().map(|(_, face)| face.clone()).collect();
         let signatures = self.store.signatures(&faces).await?;
+        let signatures: HashMap<&FaceId, &StoredFace> =
+            signatures.iter().map(|stored| (&stored.face, stored)).collect();
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
         for (person, face) in templates {
             // An erased signature is no longer there: the person is not recognised by it any more.
-            if let Some(stored) = signatures.iter().find(|stored| stored.face == face) {
+            if let Some(stored) = signatures.get(&face) {
                 known.gallery.learn(person, &stored.model, &stored.signature);
             }
         }

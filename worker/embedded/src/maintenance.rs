@@ -43,9 +43,10 @@ impl Maintenance for SqliteStore {
 }
 
 fn scan(tx: &Transaction<'_>, after: Option<&Key>, most: usize) -> Result<Vec<Item>, DatabaseError> {
-    let sql = "SELECT PK, SK, item FROM items WHERE (?1 IS NULL OR (PK, SK) > (?1, ?2)) ORDER BY PK, SK LIMIT ?3";
+    // No key is empty, so nothing comes before the empty one.
+    let (pk, sk) = after.map_or(("", ""), |key| (&key.pk, &key.sk));
+    let sql = "SELECT PK, SK, item FROM items WHERE (PK, SK) > (?1, ?2) ORDER BY PK, SK LIMIT ?3";
     let mut statement = tx.prepare_cached(sql)?;
-    let (pk, sk) = (after.map(|key| &key.pk), after.map(|key| &key.sk));
     let mut found = statement.query(params![pk, sk, i64::try_from(most).unwrap_or(i64::MAX)])?;
     let mut items = Vec::new();
     while let Some(row) = found.next()? {

@@ -41,16 +41,19 @@ pub(crate) fn query(tx: &Transaction<'_>, query: &Query) -> Result<Page, Databas
         Filter::UploadedBy(value) => ("uploadedBy", value, ""),
     };
     let (beyond, order) = if query.backwards { ("<", "DESC") } else { (">", "ASC") };
+    // Named only where there is one, so that SQLite seeks to it instead of reading up to it.
+    let after = query.after.as_ref().map(|_| format!("AND (PK, SK) {beyond} (?4, ?5)")).unwrap_or_default();
     let sql = format!(
-        "SELECT PK, SK, item FROM items WHERE {index} = ?1 AND (?2 IS NULL OR (PK, SK) {beyond} (?2, ?3))
-         AND substr(SK, 1, length(?4)) = ?4 ORDER BY PK {order}, SK {order} LIMIT ?5"
+        "SELECT PK, SK, item FROM items WHERE {index} = ?1 AND substr(SK, 1, length(?2)) = ?2 {after}
+         ORDER BY PK {order}, SK {order} LIMIT ?3"
     );
-    let after = query.after.as_ref();
-    let (pk, sk) = (after.map(|key| &key.pk), after.map(|key| &key.sk));
+    let mut statement = tx.prepare_cached(&sql)?;
     // One row more than asked for tells whether there are more.
     let limit = i64::try_from(query.limit.saturating_add(1)).unwrap_or(i64::MAX);
-    let mut statement = tx.prepare_cached(&sql)?;
-    let mut rows = statement.query(params![equals, pk, sk, prefix, limit])?;
+    let mut rows = match &query.after {
+        None => statement.query(params![equals, prefix, limit])?,
+        Some(key) => statement.query(params![equals, prefix, limit, key.pk, key.sk])?,
+    };
     let mut page = Page::default();
     while let Some(row) = rows.next()? {
         if page.items.len() == query.limit {

@@ -14,25 +14,18 @@ use crate::{
 
 const PAGE: usize = 500;
 
-/// Prints the log: an object a line for scripts, a table for people.
+/// Prints the log: an object a line for scripts, aligned lines for people.
 pub async fn run(global: &Global, args: EventsArgs, output: &mut Output) -> anyhow::Result<ExitCode> {
     let settings = wiring::settings(global, &[])?.settings;
     let store = wiring::open(&settings)?.store;
     let mut after = Seq(args.after);
-    let mut first = true;
     loop {
         let events = store.read_log(after, PAGE).await?;
         let Some(last) = events.last() else { return Ok(ExitCode::SUCCESS) };
         after = last.seq;
-        if output.is_json() {
-            for recorded in &events {
-                output.json(&whole(recorded))?;
-            }
-        } else {
-            let header = if first { &["seq", "when", "event", "about"][..] } else { &["", "", "", ""][..] };
-            output.table(header, events.iter().map(brief))?;
+        for recorded in &events {
+            if output.is_json() { output.json(&whole(recorded))? } else { output.line(brief(recorded))? }
         }
-        first = false;
     }
 }
 
@@ -48,7 +41,8 @@ fn whole(recorded: &Recorded) -> Value {
     })
 }
 
-fn brief(recorded: &Recorded) -> Vec<String> {
+/// Columns of fixed width: a log may be longer than a table can be laid out.
+fn brief(recorded: &Recorded) -> String {
     let about = match &recorded.event {
         Event::PhotoProcessed(e) => {
             let persons: Vec<String> = e.persons().iter().map(ToString::to_string).collect();
@@ -61,5 +55,5 @@ fn brief(recorded: &Recorded) -> Vec<String> {
         }
         Event::PersonRenamed(e) => format!("{} is now {}", e.person, e.to),
     };
-    vec![recorded.seq.to_string(), recorded.when.to_string(), recorded.event.event_type().to_owned(), about]
+    format!("{:>9}  {}  {:<16}  {about}", recorded.seq.0, recorded.when, recorded.event.event_type())
 }

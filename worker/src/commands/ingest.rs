@@ -98,7 +98,7 @@ async fn work(
                         if album.is_settled() {
                             return Ok::<(), sparks_engine::QueueError>(());
                         }
-                        tokio::time::sleep(Duration::from_millis(25)).await;
+                        tokio::time::sleep(Duration::from_millis(40)).await;
                     }
                 }
             }

@@ -1,7 +1,7 @@
 //! The files of one call, and what has become of each so far.
 
 use std::{
-    collections::{BTreeMap, HashSet},
+    collections::{BTreeSet, HashSet},
     path::PathBuf,
     sync::{Mutex, PoisonError},
 };
@@ -34,7 +34,7 @@ pub struct Album {
 struct Inner {
     photos: Vec<Photo>,
     seen: HashSet<ImageId>,
-    unsettled: BTreeMap<MessageId, ()>,
+    unsettled: BTreeSet<MessageId>,
     failed: Vec<(PathBuf, String)>,
     complete: bool,
 }
@@ -60,7 +60,7 @@ impl Album {
     pub fn waits_for(&self, photo: Photo, message: MessageId) {
         let mut inner = self.lock();
         inner.photos.push(photo);
-        inner.unsettled.insert(message, ());
+        inner.unsettled.insert(message);
     }
 
     /// A file that could not be read or submitted.
@@ -76,7 +76,7 @@ impl Album {
 
     /// A message of this process was settled; it may be one of ours.
     pub fn message_settled(&self, message: &MessageId) {
-        if self.lock().unsettled.remove(message).is_some() {
+        if self.lock().unsettled.remove(message) {
             self.bar.inc(1);
         }
     }
@@ -85,15 +85,14 @@ impl Album {
     pub async fn look_again(&self, queue: &SqliteQueue) -> Result<(), QueueError> {
         let ends = {
             let inner = self.lock();
-            let first = inner.unsettled.first_key_value().map(|(id, ())| id.clone());
-            first.zip(inner.unsettled.last_key_value().map(|(id, ())| id.clone()))
+            inner.unsettled.first().cloned().zip(inner.unsettled.last().cloned())
         };
         let Some((first, last)) = ends else { return Ok(()) };
         let unsettled: HashSet<MessageId> = queue.unsettled(&first, &last).await?.into_iter().collect();
         let mut inner = self.lock();
         let before = inner.unsettled.len();
         // What was submitted while we asked is beyond `last`, and stays.
-        inner.unsettled.retain(|id, ()| *id > last || unsettled.contains(id));
+        inner.unsettled.retain(|id| *id > last || unsettled.contains(id));
         self.bar.inc((before - inner.unsettled.len()) as u64);
         Ok(())
     }

@@ -21,8 +21,9 @@ impl Pipeline {
 
     async fn take_in(&self, photo: PhotoRef, turn: &Ticket) -> Result<Outcome, Setback> {
         let known = self.look_up(photo).await?;
+        let image = known.photo.image.clone();
         if known.is_committed() {
-            self.repeat_effects(&known).await?;
+            self.repeat_effects(&image).await?;
             return Ok(Outcome::AlreadyCommitted);
         }
         let fetched = self.fetch(known).await?;
@@ -30,8 +31,10 @@ impl Pipeline {
         let analyzed = self.analyze(rendered).await?;
         let pixels = analyzed.pixels();
         let outcome = self.commit(analyzed, turn).await?;
-        if let Outcome::Committed(committed) = &outcome {
-            self.effects(committed, &pixels).await?;
+        match &outcome {
+            Outcome::Committed(committed) => self.effects(committed, pixels).await?,
+            Outcome::AlreadyCommitted => self.repeat_effects(&image).await?,
+            Outcome::Rejected(_) | Outcome::Outdated => {}
         }
         Ok(outcome)
     }
