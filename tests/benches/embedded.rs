@@ -1,0 +1,105 @@
+//! What the embedded backend costs: `cargo bench -p sparks-tests --bench embedded [-- PHOTOS]`.
+//!
+//! Fills one store with 1,000 photos and one with 1,000,000 (or PHOTOS), sends further photos through both in turns, and
+//! measures the CPU of queue, log and projections; then starts and rebuilds the large one with the real binary.
+#![allow(clippy::unwrap_used, missing_docs, reason = "a benchmark that cannot go on says so by panicking")]
+
+#[path = "embedded/fill.rs"]
+mod fill;
+#[path = "embedded/photo.rs"]
+mod photo;
+#[path = "embedded/program.rs"]
+mod program;
+
+use std::{
+    path::Path,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use rustix::time::{ClockId, clock_gettime};
+use sparks_embedded::{Embedded, Patience, Submission};
+use sparks_engine::{PhotoRef, Pipeline, Queue, Settlement, Turnstile};
+
+const SMALL: usize = 1_000;
+const ROUNDS: usize = 20;
+const PHOTOS_A_ROUND: usize = 100;
+
+fn main() {
+    // `cargo bench` passes --bench; `cargo test --benches` asks for no more than that it runs.
+    let quick = std::env::args().any(|arg| arg == "--test");
+    let asked = std::env::args().find_map(|arg| arg.parse().ok());
+    let large = asked.unwrap_or(if quick { 2_000 } else { 1_000_000 });
+    let folder = tempfile::tempdir_in(target()).unwrap();
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+
+    let (small_store, large_store) = (folder.path().join("small"), folder.path().join("large"));
+    fill::fill(&small_store, SMALL);
+    let filling = Instant::now();
+    fill::fill(&large_store, large);
+    println!("filled {large} photos in {:.0} s\n", filling.elapsed().as_secs_f64());
+
+    runtime.block_on(commit_costs(&small_store, &large_store, large));
+    program::rebuilds(&large_store, large);
+    program::starts(&large_store);
+}
+
+/// Photos in turns through the small and the large store: whatever else the machine does, it does to both.
+async fn commit_costs(small: &Path, large: &Path, large_size: usize) {
+    let stores = [Store::open(small).await, Store::open(large).await];
+    let mut cpu = [Duration::ZERO; 2];
+    for round in 0..=ROUNDS {
+        for (store, cpu) in stores.iter().zip(&mut cpu) {
+            let before = cpu_time();
+            for n in 0..PHOTOS_A_ROUND {
+                store.take_in(round * PHOTOS_A_ROUND + n).await;
+            }
+            // The first round warms caches up.
+            *cpu += if round == 0 { Duration::ZERO } else { cpu_time() - before };
+        }
+    }
+    let per_photo = cpu.map(|cpu| cpu.as_secs_f64() * 1e6 / (ROUNDS * PHOTOS_A_ROUND) as f64);
+    println!("CPU of queue, log and projections, {} photos each, in turns", ROUNDS * PHOTOS_A_ROUND);
+    println!("  {SMALL:>9} photos in the store  {:>6.0} us a photo  (at most 1000)", per_photo[0]);
+    println!("  {large_size:>9} photos in the store  {:>6.0} us a photo", per_photo[1]);
+    println!("  ratio {:.2}  (at most 1.2)\n", per_photo[1] / per_photo[0]);
+}
+
+struct Store {
+    backend: Embedded,
+    pipeline: Pipeline,
+    line: Turnstile,
+}
+
+impl Store {
+    async fn open(folder: &Path) -> Self {
+        let backend = Embedded::open(folder, patience()).unwrap();
+        let pipeline = photo::pipeline(Arc::clone(&backend.store) as Arc<_>).await;
+        Self { backend, pipeline, line: Turnstile::default() }
+    }
+
+    /// One photo from its upload to its settled message, without pixels.
+    async fn take_in(&self, n: usize) {
+        let submission = self.backend.intake.submit(photo::upload(n)).await.unwrap();
+        assert!(matches!(submission, Submission::Queued(_)));
+        let delivery = self.backend.queue.receive(1).await.unwrap().pop().unwrap();
+        for photo in PhotoRef::parse(&delivery.body).unwrap() {
+            self.pipeline.process(photo, &self.line.ticket()).await.unwrap();
+        }
+        self.backend.queue.settle(delivery, Settlement::Done).await.unwrap();
+    }
+}
+
+fn patience() -> Patience {
+    Patience { visibility: Duration::from_secs(60), max_deaths: 25 }
+}
+
+fn cpu_time() -> Duration {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    Duration::new(time.tv_sec.cast_unsigned(), u32::try_from(time.tv_nsec).unwrap())
+}
+
+/// The target folder: on a disk, unlike /tmp on many machines.
+fn target() -> std::path::PathBuf {
+    std::env::current_exe().unwrap().ancestors().nth(3).unwrap().to_owned()
+}

@@ -1,0 +1,154 @@
+//! A store filled in bulk: the same events, states and rows that as many photos would have made.
+
+use std::{collections::HashMap, path::Path};
+
+use rusqlite::{Connection, Transaction, params};
+use serde_json::json;
+use sparks_domain::{
+    Allocation, Candidate, Event, EventId, Face, FaceId, Key, Mutation, PersonId, PersonsAllocated, PhotoProcessed,
+    PhotoState, Projection, Seq, Source, Timestamp, Variant, Variants, Verdict, Version,
+};
+use sparks_embedded::Embedded;
+
+use crate::{
+    patience,
+    photo::{PERSONS, face, image, signature},
+};
+
+/// Makes a data folder with so many photos, a face each, of a thousand persons.
+pub fn fill(folder: &Path, photos: usize) {
+    drop(Embedded::open_or_create(folder, patience()).unwrap());
+    let mut database = Connection::open(folder.join("sparks.db")).unwrap();
+    database.pragma_update(None, "synchronous", "off").unwrap();
+    database.pragma_update(None, "cache_size", -512 * 1024).unwrap();
+    let tx = database.transaction().unwrap();
+    let mut filler = Filler { tx, seq: 0, rows: HashMap::new() };
+    filler.persons();
+    for n in 0..photos {
+        filler.photo(n);
+    }
+    filler.finish();
+    database.pragma_update(None, "wal_checkpoint", "truncate").unwrap();
+}
+
+struct Filler<'a> {
+    tx: Transaction<'a>,
+    seq: i64,
+    rows: HashMap<Key, serde_json::Map<String, serde_json::Value>>,
+}
+
+impl Filler<'_> {
+    /// One photo that all persons were first seen in; it has no row, as if it had been deleted since.
+    fn persons(&mut self) {
+        let founder = image(usize::MAX);
+        let face = |person: u32| FaceId { image: founder.clone(), n: u16::try_from(person).unwrap() };
+        let allocation = |number: u32| Allocation {
+            person: PersonId::new(number).unwrap(),
+            face: face(number),
+            templates: vec![face(number)],
+        };
+        let allocated = Event::PersonsAllocated(PersonsAllocated {
+            v: Version,
+            image_id: founder.clone(),
+            photo_event: EventId::about("bench", "founder"),
+            counter: 0,
+            persons: (1..=PERSONS).map(allocation).collect(),
+        });
+        self.record(&allocated);
+        for number in 1..=PERSONS {
+            let sql = "INSERT INTO faces (image_id, n, model, signature) VALUES (?, ?, 'bench-1', ?)";
+            let bytes = signature(number).to_bytes();
+            self.tx.prepare_cached(sql).unwrap().execute(params![founder.as_str(), number, bytes]).unwrap();
+        }
+        self.tx.execute("UPDATE heads SET seq = ? WHERE lane = 'IDENTITY'", [self.seq]).unwrap();
+    }
+
+    fn photo(&mut self, n: usize) {
+        let event = Event::PhotoProcessed(processed(n));
+        let Event::PhotoProcessed(photo) = &event else { unreachable!() };
+        let row = json!({
+            "entityType": "IMAGE", "assetType": "IMAGE", "imageId": photo.image_id, "uploadedBy": photo.uploader,
+            "uploaded_datetime": when(), "lastModified": when(), "s3Key": photo.source.key, "tags": [],
+        });
+        self.rows.insert(Key::image(&photo.image_id, &photo.uploader), row.as_object().unwrap().clone());
+        self.record(&event);
+        let state = serde_json::to_string(&PhotoState::evolve(None, Seq(self.seq.cast_unsigned()), &event)).unwrap();
+        let subject = format!("IMG#{}", photo.image_id);
+        let sql = "INSERT INTO states (subject, state) VALUES (?, ?)";
+        self.tx.prepare_cached(sql).unwrap().execute(params![subject, state]).unwrap();
+    }
+
+    fn record(&mut self, event: &Event) {
+        self.seq += 1;
+        let sql = "INSERT INTO log VALUES (?, ?, 'bench', ?, ?, ?, ?)";
+        let values = params![
+            self.seq, event.id().to_string(), when().to_string(), event.event_type(), event.to_data(), event.is_identity()
+        ];
+        self.tx.prepare_cached(sql).unwrap().execute(values).unwrap();
+        for mutation in Projection::default().project(None, event, when()) {
+            self.apply(&mutation);
+        }
+    }
+
+    fn apply(&mut self, mutation: &Mutation) {
+        let key = mutation.key();
+        let row = mutation.apply(self.rows.remove(key)).unwrap();
+        let sql = "INSERT INTO items (PK, SK, item) VALUES (?, ?, ?)";
+        let text = serde_json::to_string(&row).unwrap();
+        self.tx.prepare_cached(sql).unwrap().execute(params![key.pk, key.sk, text]).unwrap();
+    }
+
+    fn finish(self) {
+        self.tx.execute("UPDATE heads SET seq = ? WHERE lane = 'EVENTS'", [self.seq]).unwrap();
+        self.tx.commit().unwrap();
+    }
+}
+
+fn when() -> Timestamp {
+    Timestamp::from_millis(1_754_040_268_957)
+}
+
+fn processed(n: usize) -> PhotoProcessed {
+    let image_id = image(n);
+    let number = u32::try_from(n).unwrap() % PERSONS + 1;
+    let person = PersonId::new(number).unwrap();
+    let seen = face(number);
+    let candidate = |more: u32| Candidate { person: PersonId::new((number + more) % PERSONS + 1).unwrap(), similarity: 0.2137 };
+    let variant = |name: &str, side| Variant {
+        key: format!("processed/{image_id}_{name}.webp"),
+        width: side,
+        height: side,
+        bytes: 345_678,
+    };
+    PhotoProcessed {
+        v: Version,
+        uploader: format!("user{}@example.com", n % 100).parse().unwrap(),
+        source: Source {
+            key: format!("originals/{image_id}.jpg"),
+            version: format!("{n:032x}"),
+            sequencer: None,
+            bytes: 3_456_789,
+            mime_type: Some("image/jpeg".into()),
+            file_name: Some(format!("IMG_{n:06}.jpg")),
+        },
+        width: 4000,
+        height: 3000,
+        taken_at: None,
+        variants: Variants { large: variant("large", 1920), medium: variant("medium", 400) },
+        analyzer: "bench".into(),
+        identity_seq: Seq(1),
+        faces: vec![Face {
+            bounds: seen.bounds,
+            landmarks: seen.landmarks,
+            quality: seen.quality,
+            confidence: seen.confidence,
+            attributes: seen.attributes,
+            model: seen.model,
+            candidates: [Candidate { person, similarity: 0.8642 }].into_iter().chain((1..5).map(candidate)).collect(),
+            threshold: 0.6,
+            verdict: Verdict::Matched(person),
+            template: false,
+        }],
+        image_id,
+    }
+}

@@ -1,0 +1,134 @@
+//! Photos without pixels: the stages around the store are there, and cost nothing.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use async_trait::async_trait;
+use sparks_domain::{
+    FaceBox, ImageId, Point, Policy, Projection, Quality, Rejection, SeenFace, Signature, Timestamp,
+};
+use sparks_embedded::Upload;
+use sparks_engine::{
+    AnalyzeError, Content, Cpu, Darkroom, Description, Developed, FaceAnalyzer, GalleryIndex, Object, Objects, ObjectsError,
+    Pipeline, Pixels, Ports, PutMode, Rendered, Rules, Store, SystemClock,
+};
+
+/// How many persons the stores know.
+pub const PERSONS: u32 = 1_000;
+
+/// The signature a person is known by.
+pub fn signature(person: u32) -> Signature {
+    let mut random = fastrand::Rng::with_seed(u64::from(person));
+    let vector: Vec<f32> = (0..128).map(|_| random.f32() - 0.5).collect();
+    Signature::quantise(&vector).unwrap()
+}
+
+/// A face as an analyzer sees it.
+pub fn face(person: u32) -> SeenFace {
+    SeenFace {
+        bounds: FaceBox { x: 0.31, y: 0.22, width: 0.18, height: 0.24 },
+        landmarks: vec![Point { x: 0.35, y: 0.31 }; 5],
+        quality: Quality { size: 312.5, sharpness: 0.83, turn: Some(0.12) },
+        confidence: 0.9987,
+        attributes: BTreeMap::new(),
+        model: "bench-1".into(),
+        signature: Some(signature(person)),
+    }
+}
+
+/// The n-th photo sent through the pipeline.
+pub fn upload(n: usize) -> Upload {
+    let image = image(usize::MAX / 2 + n);
+    Upload {
+        key: format!("originals/{image}.jpg"),
+        image,
+        uploader: "bench@example.com".parse().unwrap(),
+        version: "0123456789abcdef0123456789abcdef".into(),
+        bytes: 3_000_000,
+        file_name: format!("IMG_{n:06}.jpg"),
+        when: Timestamp::from_millis(1_754_040_268_957),
+    }
+}
+
+/// The n-th photo's ID: a time of the last ten years, and a hash.
+pub fn image(n: usize) -> ImageId {
+    let mut random = fastrand::Rng::with_seed(n as u64);
+    let mut content = [0; 16];
+    random.fill(&mut content);
+    ImageId::of_content(Some(random.i64(1_450_000_000..1_760_000_000)), content)
+}
+
+/// The pipeline over this store, with nothing to do in the other stages.
+pub async fn pipeline(store: Arc<dyn Store>) -> Pipeline {
+    let index = GalleryIndex::load(Arc::clone(&store), 5).await.unwrap();
+    assert_eq!(index.templates(), PERSONS as usize, "everybody is known");
+    let ports = Ports {
+        objects: Arc::new(Nothing),
+        store,
+        darkroom: Arc::new(Nothing),
+        analyzer: Arc::new(Nothing),
+        index: Arc::new(index),
+        clock: Arc::new(SystemClock),
+    };
+    let policy = Policy { threshold: 0.6, candidates: 5, min_size: 40.0, min_sharpness: 0.1, min_confidence: 0.6 };
+    let rules = Rules { policy, projection: Projection::default(), max_bytes: 1 << 20, actor: "bench".into() };
+    Pipeline::new(ports, Cpu::new(2), rules)
+}
+
+struct Nothing;
+
+#[async_trait]
+impl Objects for Nothing {
+    async fn get(&self, _: &str, _: u64) -> Result<Object, ObjectsError> {
+        Ok(Object { bytes: vec![0; 8], version: "0123456789abcdef0123456789abcdef".into() })
+    }
+
+    async fn put(&self, _: &str, _: Vec<u8>, _: Content, _: PutMode) -> Result<bool, ObjectsError> {
+        Ok(true)
+    }
+
+    async fn delete(&self, _: &str) -> Result<(), ObjectsError> {
+        Ok(())
+    }
+
+    async fn head(&self, _: &str) -> Result<Option<u64>, ObjectsError> {
+        Ok(Some(8))
+    }
+}
+
+impl Darkroom for Nothing {
+    fn describe(&self, _: &[u8]) -> Description {
+        Description { mime_type: Some("image/jpeg"), extension: Some("jpg"), taken_at: None }
+    }
+
+    fn develop(&self, _: &[u8]) -> Result<Developed, Rejection> {
+        let picture = |width, height| Rendered { width, height, webp: vec![0; 8] };
+        Ok(Developed {
+            mime_type: "image/jpeg",
+            width: 4000,
+            height: 3000,
+            taken_at: None,
+            large: picture(1920, 1440),
+            medium: picture(400, 400),
+            pixels: self.reopen(&[])?,
+        })
+    }
+
+    fn reopen(&self, _: &[u8]) -> Result<Pixels, Rejection> {
+        Ok(Pixels { width: 1, height: 1, rgb: vec![0; 3] })
+    }
+
+    fn crop(&self, _: &Pixels, _: FaceBox) -> Result<Vec<u8>, Rejection> {
+        Ok(Vec::new())
+    }
+}
+
+#[async_trait]
+impl FaceAnalyzer for Nothing {
+    fn name(&self) -> &str {
+        "bench"
+    }
+
+    async fn analyze(&self, _: Arc<Pixels>) -> Result<Vec<SeenFace>, AnalyzeError> {
+        Ok(vec![face(fastrand::u32(1..=PERSONS))])
+    }
+}
