@@ -1,6 +1,6 @@
 //! The decision about one photo: who is in it, and which events say so.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, iter};
 
 use crate::{
     Allocation, Candidate, Email, Event, Face, FaceId, ImageId, Outcome, PersonId, PersonsAllocated, PhotoProcessed,
@@ -97,15 +97,19 @@ pub fn decide(state: Option<&PhotoState>, command: Command, policy: &Policy) -> 
     match command {
         Command::Reject { image_id, uploader, source, reason } => {
             refuse_repeat(state, &source, Outcome::Rejected(reason.code))?;
-            Ok(vec![Event::PhotoRejected(PhotoRejected { v: Version, image_id, uploader, source, reason })])
+            let follows = state.map(|state| state.seq);
+            Ok(vec![Event::PhotoRejected(PhotoRejected { v: Version, image_id, uploader, source, reason, follows })])
         }
         Command::Process { image_id, uploader, source, dimensions, taken_at, variants, recognition } => {
             refuse_repeat(state, &source, Outcome::Processed)?;
             let Recognition { analyzer, faces, search, identity } = recognition;
+            let faces: Vec<SeenFace> = faces.into_iter().map(SeenFace::rounded).collect();
             let verdicts = identify(&faces, &search, &identity, policy);
-            let allocations = allocations(&image_id, &faces, &verdicts, policy);
+            let first_face = state.map_or(0, |state| state.faces);
+            let allocations = allocations(&image_id, first_face, &faces, &verdicts, policy);
             let templates: BTreeSet<u16> = allocations.iter().flat_map(|a| &a.templates).map(|face| face.n).collect();
-            let faces = (0..).zip(faces).zip(search.candidates).zip(&verdicts);
+            let candidates = search.candidates.into_iter().chain(iter::repeat(Vec::new()));
+            let faces = (first_face..).zip(faces).zip(candidates).zip(&verdicts);
             let processed = Event::PhotoProcessed(PhotoProcessed {
                 v: Version,
                 image_id: image_id.clone(),
@@ -117,6 +121,8 @@ pub fn decide(state: Option<&PhotoState>, command: Command, policy: &Policy) -> 
                 variants,
                 analyzer,
                 identity_seq: identity.seq,
+                first_face,
+                follows: state.map(|state| state.seq),
                 faces: faces
                     .map(|(((n, face), near), verdict)| conclude(face, near, *verdict, templates.contains(&n), policy))
                     .collect(),
@@ -162,7 +168,7 @@ fn identify(faces: &[SeenFace], search: &Search, identity: &Identity, policy: &P
 
     let strangers: Vec<usize> =
         (0..faces.len()).filter(|n| verdicts[*n].is_none() && may_found(&faces[*n], policy)).collect();
-    let numbers = (identity.counter + 1..).filter(|number| !identity.taken.contains(number));
+    let numbers = (identity.counter..u32::MAX).map(|last| last + 1).filter(|n| !identity.taken.contains(n));
     for (cluster, person) in
         clusters(&strangers, search, policy.threshold).iter().zip(numbers.filter_map(PersonId::new))
     {
@@ -171,7 +177,8 @@ fn identify(faces: &[SeenFace], search: &Search, identity: &Identity, policy: &P
             verdicts[*n] = Some(if *n == best { Verdict::Founded(person) } else { Verdict::Matched(person) });
         }
     }
-    (0..faces.len()).map(|n| verdicts[n].unwrap_or_else(|| poor_face(n, &verdicts, search, policy))).collect()
+    let founders: Vec<_> = strangers.iter().filter_map(|n| Some((*n, verdicts[*n]?.person()?))).collect();
+    (0..faces.len()).map(|n| verdicts[n].unwrap_or_else(|| poor_face(n, &founders, search, policy))).collect()
 }
 
 fn best_match(candidates: &[Candidate], threshold: f32) -> Option<PersonId> {
@@ -214,17 +221,21 @@ fn best_face(cluster: &[usize], faces: &[SeenFace]) -> usize {
 }
 
 /// A poor face is still somebody if it is like a stranger whose better face is in the same photo.
-fn poor_face(n: usize, verdicts: &[Option<Verdict>], search: &Search, policy: &Policy) -> Verdict {
-    let relatives = verdicts.iter().enumerate().filter_map(|(m, verdict)| match verdict {
-        Some(Verdict::Founded(person)) => Some(Candidate { person: *person, similarity: similarity(n, m, search) }),
-        _ => None,
-    });
-    let relatives: Vec<_> = relatives.collect();
+fn poor_face(n: usize, founders: &[(usize, PersonId)], search: &Search, policy: &Policy) -> Verdict {
+    let like = |(m, person): &(usize, PersonId)| Candidate { person: *person, similarity: similarity(n, *m, search) };
+    let relatives: Vec<_> = founders.iter().map(like).collect();
     best_match(&relatives, policy.threshold).map_or(Verdict::TooPoor, Verdict::Matched)
 }
 
-fn allocations(image: &ImageId, faces: &[SeenFace], verdicts: &[Verdict], policy: &Policy) -> Vec<Allocation> {
-    let face = |n: usize| FaceId { image: image.clone(), n: u16::try_from(n).unwrap_or(u16::MAX) };
+fn allocations(
+    image: &ImageId,
+    first_face: u16,
+    faces: &[SeenFace],
+    verdicts: &[Verdict],
+    policy: &Policy,
+) -> Vec<Allocation> {
+    let number = |n: usize| first_face.saturating_add(u16::try_from(n).unwrap_or(u16::MAX));
+    let face = |n: usize| FaceId { image: image.clone(), n: number(n) };
     let founded = verdicts.iter().enumerate().filter_map(|(n, verdict)| match verdict {
         Verdict::Founded(person) => Some(Allocation {
             person: *person,
@@ -243,11 +254,14 @@ fn allocations(image: &ImageId, faces: &[SeenFace], verdicts: &[Verdict], policy
 
 fn conclude(face: SeenFace, mut candidates: Vec<Candidate>, verdict: Verdict, template: bool, policy: &Policy) -> Face {
     candidates.truncate(policy.candidates);
+    for candidate in &mut candidates {
+        candidate.similarity = round(candidate.similarity, 1e4);
+    }
     Face {
         bounds: face.bounds,
         landmarks: face.landmarks,
         quality: face.quality,
-        confidence: round(face.confidence, 1e4),
+        confidence: face.confidence,
         attributes: face.attributes,
         model: face.model,
         candidates,

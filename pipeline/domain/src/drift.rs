@@ -48,9 +48,8 @@ pub fn drift(mutation: &Mutation, row: Option<&Attributes>) -> Vec<Difference> {
         (Mutation::Delete { key }, Some(_)) => vec![Difference::Stale(key.clone())],
         (Mutation::Set { key, .. }, None) => vec![Difference::Missing(key.clone())],
         (Mutation::Set { key, attributes, at_least, .. }, Some(row)) => {
-            let other = attributes.iter().filter(|(name, value)| row.get(*name) != Some(*value));
-            let smaller = at_least.iter().filter(|(name, floor)| larger(row.get(*name), floor) == *floor);
-            let smaller = smaller.filter(|(name, floor)| row.get(*name) != Some(*floor));
+            let other = attributes.iter().filter(|(name, value)| !same(row.get(*name), value));
+            let smaller = at_least.iter().filter(|(name, floor)| !same(row.get(*name), larger(row.get(*name), floor)));
             let differing = other.chain(smaller).map(|(name, expected)| Difference::Differs {
                 key: key.clone(),
                 attribute: name.clone(),
@@ -77,6 +76,14 @@ impl Mutation {
                 Some(row)
             }
         }
+    }
+}
+
+/// Whether the row says the same, if in another spelling: 5.0 is 5.
+fn same(found: Option<&Value>, expected: &Value) -> bool {
+    match (found, expected) {
+        (Some(Value::Number(a)), Value::Number(b)) => a == b || a.as_f64() == b.as_f64(),
+        (found, expected) => found == Some(expected),
     }
 }
 

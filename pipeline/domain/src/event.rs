@@ -3,9 +3,7 @@
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-use crate::{
-    Email, EventId, Face, FaceId, ImageId, PersonId, Rejection, Seq, Source, TakenAt, Variants, photo::RejectCode,
-};
+use crate::{Email, EventId, Face, FaceId, ImageId, PersonId, Rejection, Seq, Source, TakenAt, Variants};
 
 /// Everything that can happen.
 #[derive(Debug, Clone, PartialEq)]
@@ -44,8 +42,14 @@ pub struct PhotoProcessed {
     pub analyzer: String,
     /// The identity event up to which the known persons were considered.
     pub identity_seq: Seq,
-    /// The faces, in the analyzer's order; a face's place here is the n of its ID.
+    /// The number of the first face: faces of a photo's earlier versions keep theirs.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub first_face: u16,
+    /// The faces, in the analyzer's order, numbered from `first_face`.
     pub faces: Vec<Face>,
+    /// The event about this photo that this one follows, if it is not the first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub follows: Option<Seq>,
 }
 
 impl PhotoProcessed {
@@ -71,6 +75,9 @@ pub struct PhotoRejected {
     pub source: Source,
     /// Why.
     pub reason: Rejection,
+    /// The event about this photo that this one follows, if it is not the first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub follows: Option<Seq>,
 }
 
 /// Strangers got their numbers.
@@ -145,10 +152,11 @@ impl Event {
 
     /// The event's name: the same for a repeat.
     pub fn id(&self) -> EventId {
+        // What came before is part of the subject: a photo may return to an earlier content.
+        let after = |follows: Option<Seq>| follows.map(|seq| format!("/{seq}")).unwrap_or_default();
         let subject = match self {
-            Self::PhotoProcessed(e) => format!("{}/{}", e.image_id, e.source.version),
-            // A photo may be refused again for another reason, after the limits have changed.
-            Self::PhotoRejected(e) => format!("{}/{}/{}", e.image_id, e.source.version, e.reason.code),
+            Self::PhotoProcessed(e) => format!("{}/{}{}", e.image_id, e.source.version, after(e.follows)),
+            Self::PhotoRejected(e) => format!("{}/{}{}", e.image_id, e.source.version, after(e.follows)),
             Self::PersonsAllocated(e) => e.photo_event.to_string(),
             Self::PersonRenamed(e) => format!("{}/{}", e.person, e.identity_seq),
         };
@@ -193,6 +201,10 @@ impl Event {
     }
 }
 
+pub(crate) fn is_zero(number: &u16) -> bool {
+    *number == 0
+}
+
 /// The number of an event's schema, written as `v`: a reader of one version refuses every other.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Version<const N: u32>;
@@ -207,18 +219,5 @@ impl<'de, const N: u32> Deserialize<'de> for Version<N> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let found = u32::deserialize(deserializer)?;
         if found == N { Ok(Self) } else { Err(de::Error::custom(format!("schema version {found}, expected {N}"))) }
-    }
-}
-
-impl std::fmt::Display for RejectCode {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Empty => "empty",
-            Self::TooManyBytes => "too_many_bytes",
-            Self::TooManyPixels => "too_many_pixels",
-            Self::TooMuchMetadata => "too_much_metadata",
-            Self::UnsupportedFormat => "unsupported_format",
-            Self::Damaged => "damaged",
-        })
     }
 }

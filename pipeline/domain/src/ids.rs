@@ -135,8 +135,8 @@ impl FromStr for Email {
 
     fn from_str(text: &str) -> Result<Self, InvalidId> {
         let fits = text.len() <= 254 && !text.chars().any(|c| c == '#' || c.is_whitespace() || c.is_control());
-        let (before, after) = text.rsplit_once('@').unwrap_or_default();
-        if fits && !before.is_empty() && !after.is_empty() {
+        let (before, after) = text.split_once('@').unwrap_or_default();
+        if fits && !before.is_empty() && !after.is_empty() && !after.contains('@') {
             Ok(Self(text.to_owned()))
         } else {
             Err(InvalidId { text: text.to_owned(), expected: "an e-mail address" })

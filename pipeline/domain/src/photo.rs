@@ -221,6 +221,25 @@ pub enum RejectCode {
 }
 
 /// Scores and places are kept to a few digits: enough for every use, and the same text on every machine.
+/// What is no number counts as nothing: JSON could not hold it.
 pub(crate) fn round(value: f32, scale: f64) -> f32 {
-    ((f64::from(value) * scale).round() / scale) as f32
+    if value.is_finite() { ((f64::from(value) * scale).round() / scale) as f32 } else { 0.0 }
+}
+
+impl SeenFace {
+    /// The face as an event will hold it, so that what is decided now is what is read later.
+    pub(crate) fn rounded(mut self) -> Self {
+        self.bounds = <[f32; 4]>::from(self.bounds).into();
+        for point in &mut self.landmarks {
+            *point = <[f32; 2]>::from(*point).into();
+        }
+        let Quality { size, sharpness, turn } = self.quality;
+        self.quality = Quality {
+            size: round(size, 1e2),
+            sharpness: round(sharpness, 1e4),
+            turn: turn.map(|turn| round(turn, 1e4)),
+        };
+        self.confidence = round(self.confidence, 1e4);
+        self
+    }
 }

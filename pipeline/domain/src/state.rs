@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Event, PersonId, RejectCode, Seq};
+use crate::{Event, PersonId, RejectCode, Seq, event::is_zero};
 
 /// The standing of a photo after its last event.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,6 +19,9 @@ pub struct PhotoState {
     /// The `PhotoProcessed` that the table shows: an earlier one, where a later version could not be taken.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shows: Option<Seq>,
+    /// How many faces of it have a number.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub faces: u16,
     /// The persons tagged in it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub persons: Vec<PersonId>,
@@ -44,6 +47,7 @@ impl PhotoState {
                 outcome: Outcome::Processed,
                 seq,
                 shows: Some(seq),
+                faces: e.first_face.saturating_add(u16::try_from(e.faces.len()).unwrap_or(u16::MAX)),
                 persons: e.persons(),
             }),
             Event::PhotoRejected(e) => Some(Self {
@@ -53,6 +57,7 @@ impl PhotoState {
                 seq,
                 // What an earlier version of the photo put into the table stays there.
                 shows: before.as_ref().and_then(|state| state.shows),
+                faces: before.as_ref().map_or(0, |state| state.faces),
                 persons: before.map(|state| state.persons).unwrap_or_default(),
             }),
             Event::PersonsAllocated(_) | Event::PersonRenamed(_) => before,

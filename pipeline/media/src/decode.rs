@@ -69,9 +69,10 @@ fn with_colours(grey: &[u8], alpha: bool) -> Vec<u8> {
 fn in_words(format: Format, error: &ImageError) -> Rejection {
     let name = format.name();
     match error {
-        ImageError::Limits(limit) => {
-            reject(RejectCode::TooManyPixels, format!("the {name} needs more memory than a photo may have: {limit}"))
-        }
+        ImageError::Limits(_) => reject(
+            RejectCode::TooManyPixels,
+            format!("the {name} needs more memory than a photo may have: save it anew"),
+        ),
         ImageError::Unsupported(feature) => {
             let message = format!("this kind of {name} is not supported ({feature}): save it anew");
             reject(RejectCode::UnsupportedFormat, message)
@@ -88,8 +89,8 @@ fn cut_short(name: &str) -> Rejection {
 }
 
 fn damaged(name: &str, reason: String) -> Rejection {
-    // What a PNG's decoder adds here are its own data structures.
-    let reason = reason.split(" while decoding").next().unwrap_or(&reason).trim_end_matches('.');
+    // A PNG's decoder goes on with its own data structures, a JPEG's puts everything into quotes.
+    let reason = reason.split(" while decoding").next().unwrap_or(&reason).trim_matches(['"', '.']);
     reject(RejectCode::Damaged, format!("the {name} is damaged: {reason}"))
 }
 

@@ -9,7 +9,6 @@ use crate::{
     exif::Exif,
     format::{Format, refusal},
     header::{self, Header},
-    raster::Raster,
     reject,
 };
 
@@ -41,9 +40,8 @@ impl Lab {
         let header = header::read(format, original)?;
         self.limits.check_size(header.width, header.height)?;
         self.limits.check_metadata(header.metadata_bytes)?;
-        if format == Format::Jpeg && !header::jpeg::is_complete(original) {
-            let message = "the JPEG ends before its end-of-image marker: the file is cut short";
-            return Err(reject(RejectCode::Damaged, message));
+        if format == Format::Jpeg {
+            header::jpeg::check(original)?;
         }
         Ok((format, header))
     }
@@ -92,7 +90,7 @@ impl Darkroom for Lab {
     fn reopen(&self, variant: &[u8]) -> Result<Pixels, Rejection> {
         let (format, header) = self.admit(variant)?;
         let exif = header.exif.map(Exif::read).unwrap_or_default();
-        let raster: Raster = decode(format, variant, &self.limits)?;
+        let raster = decode(format, variant, &self.limits)?;
         Ok(raster.upright(exif.orientation).over_white())
     }
 

@@ -9,7 +9,7 @@ use std::{
 
 use crate::{
     FileObjects, Intake, Patience, SqliteQueue, SqliteStore,
-    database::{Database, Durability},
+    database::Database,
     owner::{Owner, Owners},
 };
 
@@ -73,22 +73,17 @@ impl Embedded {
         let alone = File::create(&lock).map_err(io(&lock))?;
         alone.lock().map_err(io(&lock))?;
         let database = folder.join("sparks.db");
-        let open = |durability| {
-            Database::open(&database, durability)
-                .map_err(|error| OpenError::Database { path: database.clone(), reason: error.to_string() })
-        };
-        let (decisions, messages, uploads) =
-            (open(Durability::PowerLoss)?, open(Durability::Crash)?, open(Durability::Crash)?);
-        let readers = open(Durability::Crash)?;
+        let database = Database::open(&database)
+            .map_err(|error| OpenError::Database { path: database, reason: error.to_string() })?;
         let owners = Owners::new(folder.join("owners"));
         let owner = Owner::register(&owners).map_err(io(&folder.join("owners")))?;
         FileObjects::sweep(&folder.join("tmp"), &owners).map_err(io(&folder.join("tmp")))?;
         drop(alone);
         Ok(Self {
-            store: Arc::new(SqliteStore::new(decisions, readers)),
+            store: Arc::new(SqliteStore::new(database.clone())),
             objects: Arc::new(FileObjects::new(folder.join("objects"), folder.join("tmp"), owner.name())),
-            queue: Arc::new(SqliteQueue::new(messages, owner, owners, patience)),
-            intake: Intake::new(uploads),
+            queue: Arc::new(SqliteQueue::new(database.clone(), owner, owners, patience)),
+            intake: Intake::new(database),
         })
     }
 }

@@ -8,10 +8,16 @@ use std::{
 
 use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior};
 use sparks_engine::{QueueError, StoreError};
+use tokio::task::{JoinError, spawn_blocking};
 
-/// One connection. Clones share it.
+/// The process's one connection, shared by clones: a second one would throw the first one's page cache away with every write.
 #[derive(Clone)]
-pub(crate) struct Database(Arc<Mutex<Connection>>);
+pub(crate) struct Database(Arc<Mutex<Shared>>);
+
+struct Shared {
+    connection: Connection,
+    durability: Durability,
+}
 
 /// What a committed transaction survives. The file's consistency survives everything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,18 +43,14 @@ const SCHEMA: i64 = 1;
 
 impl Database {
     /// Opens the file, making its tables if it is new.
-    pub fn open(path: &Path, durability: Durability) -> Result<Self, DatabaseError> {
+    pub fn open(path: &Path) -> Result<Self, DatabaseError> {
         let mut connection = Connection::open(path)?;
         connection.busy_timeout(Duration::from_secs(60))?;
         connection.set_prepared_statement_cache_capacity(64);
         connection.pragma_update(None, "journal_mode", "wal")?;
         connection.pragma_update(None, "secure_delete", "on")?;
-        connection.pragma_update(None, "cache_size", -8 * 1024)?;
-        let synchronous = match durability {
-            Durability::PowerLoss => "full",
-            Durability::Crash => "normal",
-        };
-        connection.pragma_update(None, "synchronous", synchronous)?;
+        connection.pragma_update(None, "cache_size", -32 * 1024)?;
+        connection.pragma_update(None, "synchronous", Durability::Crash.synchronous())?;
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         match transaction.pragma_query_value(None, "user_version", |row| row.get(0))? {
             0 => {
@@ -59,49 +61,90 @@ impl Database {
             newer => return Err(DatabaseError::Newer(format!("the file has schema {newer}, made by another version"))),
         }
         transaction.commit()?;
-        Ok(Self(Arc::new(Mutex::new(connection))))
+        Ok(Self(Arc::new(Mutex::new(Shared { connection, durability: Durability::Crash }))))
     }
 
     /// Runs the work in a transaction that writes: alone in the file, all or nothing.
     pub async fn write<T, E>(
         &self,
+        durability: Durability,
         work: impl FnOnce(&Transaction<'_>) -> Result<T, E> + Send + 'static,
     ) -> Result<T, E>
     where
         T: Send + 'static,
         E: From<DatabaseError> + Send + 'static,
     {
-        self.run(TransactionBehavior::Immediate, work).await
+        self.blocking(move |shared| {
+            shared.set_durability(durability)?;
+            shared.run(TransactionBehavior::Immediate, work)
+        })
+        .await
     }
 
-    /// Runs the work in a transaction that reads one moment of the file.
+    /// Runs the work in a transaction that reads one moment of the file. Readers never wait for writers of other
+    /// processes, so a read stays on this thread unless somebody of this process is writing.
     pub async fn read<T, E>(&self, work: impl FnOnce(&Transaction<'_>) -> Result<T, E> + Send + 'static) -> Result<T, E>
     where
         T: Send + 'static,
         E: From<DatabaseError> + Send + 'static,
     {
-        self.run(TransactionBehavior::Deferred, work).await
+        if let Ok(mut shared) = self.0.try_lock() {
+            return shared.run(TransactionBehavior::Deferred, work);
+        }
+        self.blocking(|shared| shared.run(TransactionBehavior::Deferred, work)).await
     }
 
-    async fn run<T, E>(
+    /// Like [`Database::read`], for work that takes long.
+    pub async fn read_long<T, E>(
         &self,
-        behavior: TransactionBehavior,
         work: impl FnOnce(&Transaction<'_>) -> Result<T, E> + Send + 'static,
     ) -> Result<T, E>
     where
         T: Send + 'static,
         E: From<DatabaseError> + Send + 'static,
     {
-        let connection = Arc::clone(&self.0);
-        let work = tokio::task::spawn_blocking(move || {
-            let mut connection = connection.lock().unwrap_or_else(PoisonError::into_inner);
-            let transaction = connection.transaction_with_behavior(behavior).map_err(DatabaseError::from)?;
-            let done = work(&transaction)?;
-            transaction.commit().map_err(DatabaseError::from)?;
-            Ok(done)
-        });
-        let stopped = |e: tokio::task::JoinError| DatabaseError::Unreadable(format!("the transaction stopped: {e}"));
+        self.blocking(|shared| shared.run(TransactionBehavior::Deferred, work)).await
+    }
+
+    async fn blocking<T, E>(&self, work: impl FnOnce(&mut Shared) -> Result<T, E> + Send + 'static) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: From<DatabaseError> + Send + 'static,
+    {
+        let shared = Arc::clone(&self.0);
+        let work = spawn_blocking(move || work(&mut shared.lock().unwrap_or_else(PoisonError::into_inner)));
+        let stopped = |e: JoinError| DatabaseError::Unreadable(format!("the transaction stopped: {e}"));
         work.await.unwrap_or_else(|error| Err(stopped(error).into()))
+    }
+}
+
+impl Shared {
+    fn run<T, E: From<DatabaseError>>(
+        &mut self,
+        behavior: TransactionBehavior,
+        work: impl FnOnce(&Transaction<'_>) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let transaction = self.connection.transaction_with_behavior(behavior).map_err(DatabaseError::from)?;
+        let done = work(&transaction)?;
+        transaction.commit().map_err(DatabaseError::from)?;
+        Ok(done)
+    }
+
+    fn set_durability(&mut self, wanted: Durability) -> Result<(), DatabaseError> {
+        if self.durability != wanted {
+            self.connection.pragma_update(None, "synchronous", wanted.synchronous())?;
+            self.durability = wanted;
+        }
+        Ok(())
+    }
+}
+
+impl Durability {
+    fn synchronous(self) -> &'static str {
+        match self {
+            Self::PowerLoss => "full",
+            Self::Crash => "normal",
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use sparks_domain::{Email, ImageId, Key, Outcome, Timestamp};
 use sparks_engine::{MessageId, StoreError, upload_event};
 
 use crate::{
-    database::{Database, DatabaseError},
+    database::{Database, DatabaseError, Durability},
     log, queue, rows,
 };
 
@@ -63,7 +63,7 @@ impl Intake {
 
     /// Makes the photo's row, unless there is one, and a message about it. The original must be stored by now.
     pub async fn submit(&self, upload: Upload) -> Result<Submission, StoreError> {
-        self.database.write(move |tx| Ok(submit(tx, &upload)?)).await
+        self.database.write(Durability::Crash, move |tx| Ok(submit(tx, &upload)?)).await
     }
 }
 

@@ -6,23 +6,27 @@ use sha2::{Digest, Sha256};
 use sparks_domain::{Attributes, ImageId, Item, Key, Mutation, PhotoState, Presence, Seq, drift};
 use sparks_engine::{Fingerprint, Maintenance, Mended, StoreError};
 
-use crate::{SqliteStore, database::DatabaseError, log, rows};
+use crate::{
+    SqliteStore,
+    database::{DatabaseError, Durability},
+    log, rows,
+};
 
 #[async_trait]
 impl Maintenance for SqliteStore {
     async fn head(&self) -> Result<Seq, StoreError> {
-        self.reader.read(|tx| Ok(log::head(tx, "EVENTS")?)).await
+        self.database.read(|tx| Ok(log::head(tx, "EVENTS")?)).await
     }
 
     async fn scan(&self, after: Option<&Key>, most: usize) -> Result<Vec<Item>, StoreError> {
         let after = after.cloned();
-        self.reader.read(move |tx| Ok(scan(tx, after.as_ref(), most)?)).await
+        self.database.read_long(move |tx| Ok(scan(tx, after.as_ref(), most)?)).await
     }
 
     async fn photos(&self, images: &[ImageId]) -> Result<Vec<Option<PhotoState>>, StoreError> {
         let images = images.to_vec();
-        self.reader
-            .read(move |tx| Ok(images.iter().map(|image| log::state(tx, image)).collect::<Result<_, _>>()?))
+        self.database
+            .read_long(move |tx| Ok(images.iter().map(|image| log::state(tx, image)).collect::<Result<_, _>>()?))
             .await
     }
 
@@ -34,11 +38,11 @@ impl Maintenance for SqliteStore {
             }
             Ok(mended)
         };
-        if write { self.writer.write(work).await } else { self.reader.read(work).await }
+        if write { self.database.write(Durability::PowerLoss, work).await } else { self.database.read_long(work).await }
     }
 
     async fn fingerprint(&self) -> Result<Fingerprint, StoreError> {
-        self.reader.read(|tx| Ok(fingerprint(tx)?)).await
+        self.database.read_long(|tx| Ok(fingerprint(tx)?)).await
     }
 }
 

@@ -8,7 +8,7 @@ use sparks_domain::Timestamp;
 use sparks_engine::{DeadLetter, DeadLetters, Delivery, Depth, MessageId, Queue, QueueError, Settlement};
 
 use crate::{
-    database::{Database, DatabaseError},
+    database::{Database, DatabaseError, Durability},
     owner::{Owner, Owners},
 };
 
@@ -70,13 +70,13 @@ impl SqliteQueue {
 impl Queue for SqliteQueue {
     async fn send(&self, body: &str, deduplication: &str) -> Result<MessageId, QueueError> {
         let (body, deduplication) = (body.to_owned(), deduplication.to_owned());
-        self.database.write(move |tx| Ok(send(tx, &body, &deduplication)?)).await
+        self.database.write(Durability::Crash, move |tx| Ok(send(tx, &body, &deduplication)?)).await
     }
 
     async fn receive(&self, most: usize) -> Result<Vec<Delivery>, QueueError> {
         let (owner, owners, patience) = (self.owner.name().to_owned(), self.owners.clone(), self.patience);
         self.database
-            .write(move |tx| {
+            .write(Durability::Crash, move |tx| {
                 Self::release_dead(tx, &owner, &owners)?;
                 Ok(receive(tx, &owner, most, patience)?)
             })
@@ -128,7 +128,7 @@ impl SqliteQueue {
         let (id, lost) = (rowid(&delivery.id), delivery.id.clone());
         let (owner, receives) = (self.owner.name().to_owned(), delivery.receives);
         self.database
-            .write(move |tx| {
+            .write(Durability::Crash, move |tx| {
                 let mut held = tx
                     .prepare_cached("SELECT 1 FROM messages WHERE id = ? AND owner = ? AND receives = ?")
                     .map_err(DatabaseError::from)?;

@@ -8,19 +8,18 @@ use sparks_domain::{
 use sparks_engine::{Commit, CommitError, IdentityTail, Page, Query, Store, StoreError, StoredFace};
 
 use crate::{
-    database::{Database, DatabaseError},
+    database::{Database, DatabaseError, Durability},
     log, rows,
 };
 
 /// Table, log and signatures in one file.
 pub struct SqliteStore {
-    pub(crate) writer: Database,
-    pub(crate) reader: Database,
+    pub(crate) database: Database,
 }
 
 impl SqliteStore {
-    pub(crate) fn new(writer: Database, reader: Database) -> Self {
-        Self { writer, reader }
+    pub(crate) fn new(database: Database) -> Self {
+        Self { database }
     }
 }
 
@@ -28,17 +27,17 @@ impl SqliteStore {
 impl Store for SqliteStore {
     async fn commit(&self, commit: &Commit) -> Result<Vec<Recorded>, CommitError> {
         let commit = commit.clone();
-        self.writer.write(move |tx| write(tx, &commit)).await
+        self.database.write(Durability::PowerLoss, move |tx| write(tx, &commit)).await
     }
 
     async fn photo(&self, image: &ImageId) -> Result<Option<PhotoState>, StoreError> {
         let image = image.clone();
-        self.reader.read(move |tx| Ok(log::state(tx, &image)?)).await
+        self.database.read(move |tx| Ok(log::state(tx, &image)?)).await
     }
 
     async fn identity(&self, after: Seq) -> Result<IdentityTail, StoreError> {
-        self.reader
-            .read(move |tx| {
+        self.database
+            .read_long(move |tx| {
                 let (seq, counter) = (log::head(tx, "IDENTITY")?, counter(tx)?);
                 Ok(IdentityTail { events: log::read_identity(tx, after)?, seq, counter })
             })
@@ -46,22 +45,22 @@ impl Store for SqliteStore {
     }
 
     async fn read_log(&self, after: Seq, most: usize) -> Result<Vec<Recorded>, StoreError> {
-        self.reader.read(move |tx| Ok(log::read(tx, after, most)?)).await
+        self.database.read_long(move |tx| Ok(log::read(tx, after, most)?)).await
     }
 
     async fn signatures(&self, faces: &[FaceId]) -> Result<Vec<StoredFace>, StoreError> {
         let faces = faces.to_vec();
-        self.reader.read(move |tx| Ok(signatures(tx, faces)?)).await
+        self.database.read_long(move |tx| Ok(signatures(tx, faces)?)).await
     }
 
     async fn get(&self, key: &Key) -> Result<Option<Item>, StoreError> {
         let key = key.clone();
-        self.reader.read(move |tx| Ok(rows::get(tx, &key)?.map(|attributes| Item { key, attributes }))).await
+        self.database.read(move |tx| Ok(rows::get(tx, &key)?.map(|attributes| Item { key, attributes }))).await
     }
 
     async fn batch_get(&self, keys: &[Key]) -> Result<Vec<Item>, StoreError> {
         let keys = keys.to_vec();
-        self.reader
+        self.database
             .read(move |tx| {
                 let mut items = Vec::with_capacity(keys.len());
                 for key in keys {
@@ -74,7 +73,7 @@ impl Store for SqliteStore {
 
     async fn query(&self, query: &Query) -> Result<Page, StoreError> {
         let query = query.clone();
-        self.reader.read(move |tx| Ok(rows::query(tx, &query)?)).await
+        self.database.read(move |tx| Ok(rows::query(tx, &query)?)).await
     }
 }
 
@@ -125,9 +124,6 @@ fn counter(tx: &Transaction<'_>) -> Result<u32, DatabaseError> {
 }
 
 fn keep_signatures(tx: &Transaction<'_>, faces: &[StoredFace]) -> Result<(), DatabaseError> {
-    let Some(first) = faces.first() else { return Ok(()) };
-    // A newer version of the photo has other faces.
-    tx.prepare_cached("DELETE FROM faces WHERE image_id = ?")?.execute([first.face.image.as_str()])?;
     let mut insert = tx.prepare_cached("INSERT INTO faces (image_id, n, model, signature) VALUES (?, ?, ?, ?)")?;
     for StoredFace { face, model, signature } in faces {
         insert.execute(params![face.image.as_str(), face.n, model, signature.to_bytes()])?;

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, time::Duration};
 use backon::{BackoffBuilder, ExponentialBuilder};
 use sparks_domain::{
     Command, Email, Event, FaceId, Identity, ImageId, PhotoProcessed, PhotoState, Recognition, Recorded, Refusal,
-    Rejection, SeenFace, Source, decide,
+    Rejection, Source, decide,
 };
 
 use super::{
@@ -64,7 +64,7 @@ impl Pipeline {
             }
             let mut commit = self.draft(&photo.known.photo.image, state.as_ref(), events);
             commit.identity = somebody_is_new.then_some(identity);
-            commit.signatures = signatures(&photo.known.photo.image, &photo.faces);
+            commit.signatures = photo.signatures(&commit.events);
             let conflict = match self.ports.store.commit(&commit).await {
                 Ok(recorded) => return Ok(Outcome::Committed(Committed { recorded })),
                 Err(conflict) => conflict,
@@ -134,6 +134,20 @@ impl AnalyzedPhoto {
             recognition,
         }
     }
+
+    /// What the faces look like, under the numbers that the decision gave them.
+    fn signatures(&self, decided: &[Event]) -> Vec<StoredFace> {
+        let image = &self.known.photo.image;
+        let first = decided.iter().find_map(|event| match event {
+            Event::PhotoProcessed(photo) => Some(photo.first_face),
+            _ => None,
+        });
+        let stored = (first.unwrap_or_default()..).zip(&self.faces).filter_map(|(n, face)| {
+            let signature = face.signature.clone()?;
+            Some(StoredFace { face: FaceId { image: image.clone(), n }, model: face.model.clone(), signature })
+        });
+        stored.collect()
+    }
 }
 
 fn refused(refusal: &Refusal) -> Outcome {
@@ -141,14 +155,6 @@ fn refused(refusal: &Refusal) -> Outcome {
         Refusal::AlreadyCommitted(_) => Outcome::AlreadyCommitted,
         Refusal::Outdated(_) => Outcome::Outdated,
     }
-}
-
-fn signatures(image: &ImageId, faces: &[SeenFace]) -> Vec<StoredFace> {
-    let stored = (0..).zip(faces).filter_map(|(n, face)| {
-        let signature = face.signature.clone()?;
-        Some(StoredFace { face: FaceId { image: image.clone(), n }, model: face.model.clone(), signature })
-    });
-    stored.collect()
 }
 
 /// Pauses between attempts, so that many who want the same number do not meet again and again.

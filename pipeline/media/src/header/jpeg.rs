@@ -1,8 +1,10 @@
 //! JPEG: segments of marker and length, with pixels in between.
 
 use memchr::memchr;
+use sparks_domain::{RejectCode, Rejection};
 
 use super::Metadata;
+use crate::reject;
 
 /// What an APP1 segment begins with when it holds EXIF.
 pub(super) const EXIF: &[u8] = b"Exif\0\0";
@@ -13,10 +15,27 @@ const START_OF_SCAN: u8 = 0xda;
 const APP1: u8 = 0xe1;
 const APP2: u8 = 0xe2;
 
-/// Whether the image gets to its end. Decoders paint the missing part grey instead of complaining.
+/// Encoders write about ten. Every scan goes over the whole picture again, so a hundred short ones keep a core busy for
+/// half a minute.
+const MAX_SCANS: usize = 32;
+
+/// Whether the image gets to its end, in few enough scans. Decoders paint the missing part grey instead of complaining.
 /// What follows the end is somebody else's: videos of motion photos, further pictures.
-pub(crate) fn is_complete(file: &[u8]) -> bool {
-    segments(file).any(|(marker, _)| marker == END_OF_IMAGE)
+pub(crate) fn check(file: &[u8]) -> Result<(), Rejection> {
+    let mut scans = 0;
+    for (marker, _) in segments(file) {
+        match marker {
+            START_OF_SCAN => scans += 1,
+            END_OF_IMAGE if scans <= MAX_SCANS => return Ok(()),
+            END_OF_IMAGE => {
+                let message = format!("the JPEG has {scans} scans, more than the limit of {MAX_SCANS}: save it anew");
+                return Err(reject(RejectCode::Damaged, message));
+            }
+            _ => {}
+        }
+    }
+    let message = "the JPEG ends before its end-of-image marker: the file is cut short";
+    Err(reject(RejectCode::Damaged, message))
 }
 
 pub(super) fn size(file: &[u8]) -> Option<(u32, u32)> {
@@ -83,11 +102,19 @@ mod tests {
 
     #[test]
     fn thumbnails_and_stuffed_bytes_are_no_end() {
-        assert!(is_complete(WHOLE));
+        assert!(check(WHOLE).is_ok());
         for end in 0..WHOLE.len() {
-            assert!(!is_complete(&WHOLE[..end]), "cut at {end}");
+            assert!(check(&WHOLE[..end]).is_err(), "cut at {end}");
         }
-        assert!(is_complete(&[WHOLE, b"a motion photo's video"].concat()));
+        assert!(check(&[WHOLE, b"a motion photo's video"].concat()).is_ok());
+    }
+
+    #[test]
+    fn scans_are_counted() {
+        let scans = |count| [b"\xff\xd8", &b"\xff\xda\0\x04ab12".repeat(count)[..], b"\xff\xd9"].concat();
+        assert!(check(&scans(32)).is_ok());
+        let message = check(&scans(33)).expect_err("too many").message;
+        assert_eq!(message, "the JPEG has 33 scans, more than the limit of 32: save it anew");
     }
 
     #[test]

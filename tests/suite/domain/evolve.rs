@@ -1,0 +1,109 @@
+//! What is known after events.
+
+use sparks_domain::{Event, Outcome, People, PersonRenamed, PhotoState, RejectCode::Damaged, Seq, Timestamp, Version};
+
+use crate::story::{BEACH, good, happened, person, photo};
+
+fn at(seconds: i64) -> Timestamp {
+    Timestamp::from_millis(seconds * 1000)
+}
+
+fn renamed(number: u32, to: &str) -> Event {
+    let from = person(number).to_string();
+    Event::PersonRenamed(PersonRenamed {
+        v: Version,
+        person: person(number),
+        identity_seq: Seq(1),
+        from,
+        to: to.into(),
+    })
+}
+
+fn evolve(before: Option<PhotoState>, seq: u64, events: &[Event]) -> Option<PhotoState> {
+    (seq..).map(Seq).zip(events).fold(before, |state, (seq, event)| PhotoState::evolve(state, seq, event))
+}
+
+#[test]
+fn a_processed_photo_shows_its_persons() {
+    let state = evolve(None, 4, &photo(BEACH).version("v3").sequencer("0C").of([good(), good()]).happened());
+    let expected = PhotoState {
+        version: "v3".into(),
+        sequencer: Some("0C".into()),
+        outcome: Outcome::Processed,
+        seq: Seq(5),
+        shows: Some(Seq(5)),
+        faces: 2,
+        persons: vec![person(1), person(2)],
+    };
+    assert_eq!(state, Some(expected));
+}
+
+#[test]
+fn a_newer_version_replaces_what_is_shown() {
+    let first = evolve(None, 1, &photo(BEACH).of([good().like(1, 0.9)]).happened());
+    let second = evolve(first, 2, &photo(BEACH).version("v2").of([good().like(2, 0.9)]).happened()).unwrap();
+    assert_eq!((second.shows, second.persons), (Some(Seq(2)), vec![person(2)]));
+}
+
+#[test]
+fn a_rejected_photo_shows_nothing() {
+    let state = evolve(None, 1, &happened(photo(BEACH).rejected(Damaged))).unwrap();
+    assert_eq!((state.outcome, state.shows, state.persons), (Outcome::Rejected(Damaged), None, vec![]));
+}
+
+#[test]
+fn a_rejected_newer_version_leaves_what_was_shown() {
+    let first = evolve(None, 1, &photo(BEACH).of([good().like(6, 0.9)]).happened());
+    let rejected = evolve(first, 2, &happened(photo(BEACH).version("v2").rejected(Damaged))).unwrap();
+    assert_eq!((rejected.version.as_str(), rejected.seq), ("v2", Seq(2)));
+    assert_eq!((rejected.shows, rejected.persons), (Some(Seq(1)), vec![person(6)]));
+}
+
+#[test]
+fn events_about_persons_leave_a_photo_as_it_was() {
+    let events = photo(BEACH).of([good()]).happened();
+    let state = evolve(None, 1, &events);
+    assert!(state.is_some());
+    assert_eq!(evolve(state.clone(), 3, &[events[0].clone(), renamed(1, "Ada")]), state);
+    assert_eq!(evolve(None, 3, &[events[0].clone()]), None);
+}
+
+#[test]
+fn a_state_reads_back_as_itself() {
+    let processed = evolve(None, 1, &photo(BEACH).sequencer("0A").of([good()]).happened());
+    let rejected = evolve(processed.clone(), 3, &happened(photo(BEACH).version("v2").rejected(Damaged)));
+    let bare = evolve(None, 1, &happened(photo(BEACH).rejected(Damaged)));
+    for state in [processed, rejected, bare] {
+        let text = serde_json::to_string(&state).unwrap();
+        assert_eq!(serde_json::from_str::<Option<PhotoState>>(&text).unwrap(), state, "{text}");
+    }
+}
+
+#[test]
+fn everybody_is_known_since_their_allocation_by_their_number() {
+    let mut people = People::default();
+    assert_eq!(people.highest(), 0);
+    for event in photo(BEACH).of([good(), good()]).counter(2).taken([4]).happened() {
+        people.evolve(&event, at(100));
+    }
+    let everybody: Vec<_> = people.iter().map(|(id, p)| (id.number(), p.display_name.as_str(), p.created)).collect();
+    assert_eq!(everybody, [(3, "person3", at(100)), (5, "person5", at(100))]);
+    assert_eq!(people.highest(), 5);
+    assert_eq!(people.get(person(4)), None);
+}
+
+#[test]
+fn a_new_name_changes_the_name_only() {
+    let mut people = People::default();
+    people.evolve(&photo(BEACH).of([good()]).happened()[0], at(100));
+    people.evolve(&renamed(1, "Ada"), at(200));
+    let known = people.get(person(1)).expect("person1");
+    assert_eq!((known.display_name.as_str(), known.created), ("Ada", at(100)));
+}
+
+#[test]
+fn a_name_for_somebody_unknown_makes_nobody() {
+    let mut people = People::default();
+    people.evolve(&renamed(8, "Nobody"), at(1));
+    assert_eq!(people, People::default());
+}

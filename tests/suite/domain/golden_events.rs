@@ -1,0 +1,252 @@
+//! Every event, as the log keeps it: rich, with all that is optional, and minimal, without.
+
+use std::{collections::BTreeMap, fs};
+
+use serde_json::{Value, json};
+use sparks_domain::{
+    Allocation, Candidate, Event, Face, FaceId, PersonRenamed, PersonsAllocated, PhotoProcessed, PhotoRejected,
+    Quality, RejectCode, Rejection, Seq, Source, TakenAt, UnreadableEvent, Variant, Variants, Verdict, Version,
+};
+
+use crate::{
+    golden,
+    story::{BEACH, ada, person},
+};
+
+fn source(rich: bool) -> Source {
+    Source {
+        key: format!("originals/{BEACH}.jpg"),
+        version: "9b2cf535f27731c974343645a3985328".into(),
+        sequencer: rich.then(|| "0055AED6DCD90281E5".into()),
+        bytes: 3_145_728,
+        mime_type: rich.then(|| "image/jpeg".into()),
+        file_name: rich.then(|| "beach at noon.jpg".into()),
+    }
+}
+
+fn variant(name: &str, width: u32, height: u32, bytes: u64) -> Variant {
+    Variant { key: format!("processed/{BEACH}_{name}.webp"), width, height, bytes }
+}
+
+fn candidate(number: u32, similarity: f32) -> Candidate {
+    Candidate { person: person(number), similarity }
+}
+
+fn rich_face() -> Face {
+    let landmarks = [[0.31, 0.2], [0.42, 0.2], [0.365, 0.26], [0.32, 0.31], [0.41, 0.31]];
+    Face {
+        bounds: [0.25, 0.125, 0.22, 0.29333].into(),
+        landmarks: landmarks.map(Into::into).to_vec(),
+        quality: Quality { size: 422.4, sharpness: 0.87, turn: Some(0.125) },
+        confidence: 0.9987,
+        attributes: BTreeMap::from([
+            ("age".into(), json!({ "low": 28, "high": 36 })),
+            ("emotion".into(), json!("calm")),
+        ]),
+        model: "synthetic-1".into(),
+        candidates: vec![candidate(3, 0.4321), candidate(1, 0.1)],
+        threshold: 0.5,
+        verdict: Verdict::Founded(person(12)),
+        template: true,
+    }
+}
+
+fn minimal_face(verdict: Verdict) -> Face {
+    Face {
+        bounds: [0.5, 0.5, 0.02, 0.03].into(),
+        landmarks: Vec::new(),
+        quality: Quality { size: 21.0, sharpness: 0.25, turn: None },
+        confidence: 0.5,
+        attributes: BTreeMap::new(),
+        model: "synthetic-1".into(),
+        candidates: Vec::new(),
+        threshold: 0.5,
+        verdict,
+        template: false,
+    }
+}
+
+/// A photo with everything in it: a new person, a known one, and a face that is nobody.
+pub fn photo_processed(rich: bool) -> PhotoProcessed {
+    let known = Face { candidates: vec![candidate(3, 0.9001)], ..minimal_face(Verdict::Matched(person(3))) };
+    let nobody = minimal_face(Verdict::TooPoor);
+    PhotoProcessed {
+        v: Version,
+        image_id: BEACH.parse().unwrap(),
+        uploader: ada(),
+        source: source(rich),
+        width: 4032,
+        height: 3024,
+        taken_at: rich.then(|| TakenAt("2025-07-31T12:34:56+02:00".into())),
+        variants: Variants {
+            large: variant("large", 1920, 1440, 412_345),
+            medium: variant("medium", 400, 400, 23_456),
+        },
+        analyzer: "synthetic".into(),
+        identity_seq: Seq(41),
+        first_face: if rich { 2 } else { 0 },
+        follows: rich.then_some(Seq(17)),
+        faces: if rich { vec![rich_face(), known, nobody] } else { vec![nobody] },
+    }
+}
+
+/// The allocation of the new person in it; rich with a second one.
+pub fn persons_allocated(rich: bool) -> PersonsAllocated {
+    let face = |n| FaceId { image: BEACH.parse().unwrap(), n };
+    let first = Allocation { person: person(12), face: face(0), templates: vec![face(0)] };
+    let second = Allocation { person: person(14), face: face(4), templates: vec![face(3), face(4)] };
+    PersonsAllocated {
+        v: Version,
+        image_id: BEACH.parse().unwrap(),
+        photo_event: Event::PhotoProcessed(photo_processed(rich)).id(),
+        counter: 11,
+        persons: if rich { vec![first, second] } else { vec![first] },
+    }
+}
+
+fn photo_rejected(rich: bool) -> PhotoRejected {
+    let message = "60000 x 60000 pixels are more than the limit of 50 megapixels".into();
+    PhotoRejected {
+        v: Version,
+        image_id: BEACH.parse().unwrap(),
+        uploader: ada(),
+        source: source(rich),
+        reason: Rejection { code: RejectCode::TooManyPixels, message },
+        follows: rich.then_some(Seq(17)),
+    }
+}
+
+fn person_renamed(rich: bool) -> PersonRenamed {
+    let to = if rich { "Ada \u{201c}Countess\u{201d} Lovelace" } else { "" };
+    PersonRenamed { v: Version, person: person(12), identity_seq: Seq(42), from: "person12".into(), to: to.into() }
+}
+
+fn every_event(rich: bool) -> [Event; 4] {
+    [
+        Event::PhotoProcessed(photo_processed(rich)),
+        Event::PhotoRejected(photo_rejected(rich)),
+        Event::PersonsAllocated(persons_allocated(rich)),
+        Event::PersonRenamed(person_renamed(rich)),
+    ]
+}
+
+/// The version under which an event is written. A new kind of event must be named here, and so gets its files.
+fn written_version(event: &Event) -> u32 {
+    match event {
+        Event::PhotoProcessed(_) | Event::PhotoRejected(_) => 1,
+        Event::PersonsAllocated(_) | Event::PersonRenamed(_) => 1,
+    }
+}
+
+fn file(event: &Event, rich: bool) -> String {
+    let suffix = if rich { "" } else { ".minimal" };
+    format!("events/{}.v{}{suffix}.json", event.event_type(), written_version(event))
+}
+
+fn data(event: &Event) -> Value {
+    serde_json::from_str(&event.to_data()).unwrap()
+}
+
+#[test]
+fn every_event_is_written_as_its_file_says() {
+    for rich in [true, false] {
+        for event in every_event(rich) {
+            golden::check(&file(&event, rich), &data(&event));
+        }
+    }
+}
+
+#[test]
+fn every_event_is_read_as_it_was_meant() {
+    for rich in [true, false] {
+        for event in every_event(rich) {
+            let text = golden::read(&file(&event, rich)).to_string();
+            assert_eq!(Event::parse(event.event_type(), &text), Ok(event));
+        }
+    }
+}
+
+#[test]
+fn every_file_ever_written_reads_and_writes_back_the_same() {
+    let files = fs::read_dir(golden::path("events")).unwrap().map(|entry| entry.unwrap().file_name());
+    let files: Vec<String> = files.map(|name| name.into_string().unwrap()).collect();
+    assert!(files.len() >= 8, "{files:?}");
+    for name in files {
+        let event_type = name.split('.').next().unwrap();
+        let written = golden::read(&format!("events/{name}"));
+        let event = Event::parse(event_type, &written.to_string()).unwrap_or_else(|e| panic!("{name}: {e}"));
+        assert_eq!(data(&event), written, "{name}");
+        assert_eq!(event.event_type(), event_type);
+    }
+}
+
+#[test]
+fn the_minimal_files_leave_out_what_is_optional() {
+    let minimal = golden::read("events/PhotoProcessed.v1.minimal.json");
+    let rich = golden::read("events/PhotoProcessed.v1.json");
+    for optional in ["/taken_at", "/first_face", "/follows", "/source/sequencer", "/source/mime_type", "/source/file_name"]
+        .into_iter()
+        .chain(["/faces/0/landmarks", "/faces/0/attributes", "/faces/0/candidates", "/faces/0/template"])
+        .chain(["/faces/0/quality/turn"])
+    {
+        assert!(rich.pointer(optional).is_some(), "{optional} is not in the rich file");
+        assert!(minimal.pointer(optional).is_none(), "{optional} is in the minimal file");
+    }
+}
+
+#[test]
+fn event_ids_never_change() {
+    let ids = every_event(true).map(|event| format!("{} {}", event.event_type(), event.id()));
+    assert_eq!(
+        ids,
+        [
+            "PhotoProcessed 381102b0-9a54-56d3-b555-20b93b57201b",
+            "PhotoRejected 183019b7-8188-5ca2-8139-0614eb3ca489",
+            "PersonsAllocated 2824d52d-e479-5778-8392-961d0271d082",
+            "PersonRenamed 3aa89908-fb1b-5a8e-9247-df397d6363c0",
+        ]
+    );
+}
+
+#[test]
+fn an_event_id_depends_on_what_the_event_is_about_and_on_nothing_else() {
+    let (mut seen_again, mut newer) = (photo_processed(true), photo_processed(true));
+    seen_again.faces.clear();
+    newer.source.version = "another".into();
+    let id = |event| Event::PhotoProcessed(event).id();
+    assert_eq!(id(seen_again), id(photo_processed(true)));
+    assert_ne!(id(newer), id(photo_processed(true)));
+}
+
+#[test]
+fn an_unknown_type_is_unreadable_and_named() {
+    let unreadable = Event::parse("PhotoTeleported", "{}").unwrap_err();
+    assert_eq!(unreadable, UnreadableEvent::UnknownType("PhotoTeleported".into()));
+    assert!(unreadable.to_string().contains("\"PhotoTeleported\""), "{unreadable}");
+}
+
+#[test]
+fn another_version_or_none_is_unreadable_and_named() {
+    for event in every_event(true) {
+        let mut newer = data(&event);
+        newer["v"] = json!(2);
+        let unreadable = Event::parse(event.event_type(), &newer.to_string()).unwrap_err();
+        assert!(matches!(&unreadable, UnreadableEvent::BadData { event_type, .. } if event_type == event.event_type()));
+        let text = unreadable.to_string();
+        assert!(text.starts_with(event.event_type()) && text.contains("schema version 2, expected 1"), "{text}");
+
+        newer.as_object_mut().unwrap().remove("v");
+        assert!(Event::parse(event.event_type(), &newer.to_string()).is_err(), "{newer}");
+    }
+}
+
+#[test]
+fn damaged_data_is_unreadable_and_a_field_from_the_future_is_not() {
+    for event in every_event(true) {
+        let whole = event.to_data();
+        assert!(Event::parse(event.event_type(), &whole[..whole.len() - 1]).is_err());
+        let mut later = data(&event);
+        later["added_later"] = json!({ "by": "a later release" });
+        assert_eq!(Event::parse(event.event_type(), &later.to_string()), Ok(event));
+    }
+}

@@ -1,0 +1,219 @@
+//! What holds whatever happens.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use proptest::{prelude::*, strategy::ValueTree, test_runner::TestRunner};
+use sparks_domain::{Event, ImageId, People, PhotoState, Projection, Recorded, Refusal, Timestamp, drift};
+
+use crate::{
+    story::{given, good, nothing, person, photo, processed, small},
+    table::Table,
+    world::{Step, World, image, platform, steps},
+};
+
+fn bounded() -> ProptestConfig {
+    ProptestConfig { cases: 128, failure_persistence: None, ..ProptestConfig::default() }
+}
+
+/// What the log holds of an event, read back.
+fn read_back(recorded: &Recorded) -> Recorded {
+    let event = Event::parse(recorded.event.event_type(), &recorded.event.to_data()).expect("a readable event");
+    Recorded { event, ..recorded.clone() }
+}
+
+fn states(log: &[Recorded]) -> BTreeMap<ImageId, PhotoState> {
+    let mut states = BTreeMap::new();
+    for recorded in log {
+        if let Some(image) = recorded.event.image() {
+            let state = PhotoState::evolve(states.remove(image), recorded.seq, &recorded.event);
+            states.insert(image.clone(), state.expect("a state"));
+        }
+    }
+    states
+}
+
+/// Everything that is ours, from the log alone: of a photo only the event it shows counts; everybody is folded first.
+fn rebuild(log: &[Recorded], mut table: Table) -> Table {
+    let log: Vec<_> = log.iter().map(read_back).collect();
+    let (states, projection) = (states(&log), Projection::default());
+    let mut people = People::default();
+    for Recorded { seq, when, event, .. } in &log {
+        people.evolve(event, *when);
+        match event {
+            Event::PhotoProcessed(photo) if states[&photo.image_id].shows > Some(*seq) => {
+                table.mend(&projection.superseded(&states[&photo.image_id], photo));
+            }
+            Event::PhotoProcessed(_) => table.mend(&projection.project(None, event, *when)),
+            _ => {}
+        }
+    }
+    let persons: Vec<_> = people.iter().map(|(id, person)| Projection::person(id, person)).collect();
+    table.mend(&persons);
+    if people.highest() > 0 {
+        table.mend(&[Projection::counter(people.highest())]);
+    }
+    table
+}
+
+/// Photos of strangers, each photo with its own, after so many known persons; some known ones may come along.
+fn unrelated_photos() -> impl Strategy<Value = Vec<Vec<Event>>> {
+    let photo_of = (0..3_usize, prop::collection::vec(1..6_u32, 0..3));
+    prop::collection::vec(photo_of, 1..8).prop_map(|photos| {
+        let mut counter = 5;
+        let events = (0..).zip(photos).map(|(n, (strangers, known))| {
+            let faces =
+                std::iter::repeat_n(good(), strangers).chain(known.iter().map(|number| small().like(*number, 0.9)));
+            let events = photo(image(n).as_str()).of(faces).counter(counter).happened();
+            counter += u32::try_from(strangers).unwrap();
+            events
+        });
+        events.collect()
+    })
+}
+
+/// The rows after these photos, each committed at a time of its own.
+fn table_after(photos: &[(i64, Vec<Event>)]) -> String {
+    let images: Vec<ImageId> = (0..8).map(image).collect();
+    let mut table = Table::of_platform(&images);
+    for (second, events) in photos {
+        for event in events {
+            table.commit(&Projection::default().project(
+                None,
+                event,
+                Timestamp::from_millis(1_750_000_000_000 + second * 1000),
+            ));
+        }
+    }
+    table.text()
+}
+
+proptest! {
+    #![proptest_config(bounded())]
+
+    #[test]
+    fn the_same_input_gives_the_same_events(steps in steps()) {
+        let (one, other) = (World::after(&steps), World::after(&steps));
+        prop_assert_eq!(&one.log, &other.log);
+        prop_assert_eq!(one.table.text(), other.table.text());
+        for step in steps.iter().filter(|step| !matches!(step, Step::Named { .. })) {
+            prop_assert_eq!(one.decide(step), other.decide(step));
+        }
+    }
+
+    #[test]
+    fn replay_equals_incremental(steps in steps()) {
+        let world = World::after(&steps);
+        prop_assert_eq!(rebuild(&world.log, platform()).text(), world.table.text());
+    }
+
+    #[test]
+    fn a_rebuild_mends_the_table_of_any_earlier_moment(steps in steps(), part in 0.0..1.0_f64) {
+        let (earlier, _) = steps.split_at((steps.len() as f64 * part) as usize);
+        let world = World::after(&steps);
+        prop_assert_eq!(rebuild(&world.log, World::after(earlier).table).text(), world.table.text());
+        prop_assert_eq!(rebuild(&world.log, world.table.clone()).text(), world.table.text());
+    }
+
+    #[test]
+    fn a_duplicate_adds_nothing(steps in steps()) {
+        let mut world = World::new();
+        for step in &steps {
+            let refused_before = world.take(step).is_err();
+            if let Step::Named { .. } = step {
+                continue;
+            }
+            let (events, rows) = (world.log.len(), world.table.text());
+            let again = world.take(step);
+            prop_assert!(matches!(again, Err(Refusal::AlreadyCommitted(_))), "{:?} after {}", again, refused_before);
+            prop_assert_eq!(world.log.len(), events);
+            prop_assert_eq!(world.table.text(), rows);
+        }
+    }
+
+    #[test]
+    fn asserting_a_photo_again_changes_nothing(steps in steps()) {
+        let world = World::after(&steps);
+        let states = states(&world.log);
+        for Recorded { seq, when, event, .. } in &world.log {
+            if event.image().is_some_and(|image| states[image].shows == Some(*seq)) {
+                let mutations = Projection::default().project(Some(&states[event.image().unwrap()]), event, *when);
+                let mut table = world.table.clone();
+                table.mend(&mutations);
+                prop_assert_eq!(table.text(), world.table.text());
+                for mutation in &mutations {
+                    prop_assert_eq!(drift(mutation, world.table.rows.get(mutation.key())), vec![]);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_number_is_new_and_follows_the_last(steps in steps()) {
+        let world = World::after(&steps);
+        let numbers = world.log.iter().filter_map(|recorded| match &recorded.event {
+            Event::PersonsAllocated(allocated) => Some(allocated.persons.iter().map(|new| new.person.number())),
+            _ => None,
+        });
+        let numbers: Vec<u32> = numbers.flatten().collect();
+        prop_assert_eq!(&numbers, &(1..).take(numbers.len()).collect::<Vec<u32>>());
+        let persons: BTreeSet<_> = world.known.values().collect();
+        prop_assert_eq!(persons.len(), numbers.len(), "everybody is one person, and nobody is two");
+    }
+
+    #[test]
+    fn taken_numbers_are_skipped_and_no_others(
+        counter in 0..20_u32,
+        taken in prop::collection::btree_set(1..30_u32, 0..12),
+        strangers in 0..6_usize,
+    ) {
+        let crowd = photo(image(0).as_str()).of(vec![good(); strangers]).counter(counter).taken(taken.clone());
+        let persons = processed(&given(nothing()).when(crowd).events()).persons();
+        let expected = (counter + 1..).filter(|number| !taken.contains(number)).take(strangers).map(person);
+        prop_assert_eq!(persons, expected.collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn rows_do_not_depend_on_the_order_of_unrelated_photos(
+        (photos, shuffled) in unrelated_photos()
+            .prop_map(|photos| (0..).zip(photos).collect::<Vec<_>>())
+            .prop_flat_map(|photos| (Just(photos.clone()), Just(photos).prop_shuffle())),
+    ) {
+        prop_assert_eq!(table_after(&photos), table_after(&shuffled));
+    }
+
+    #[test]
+    fn rows_of_the_platform_keep_what_is_theirs(steps in steps()) {
+        let world = World::after(&steps);
+        for (key, before) in platform().rows {
+            let mut after = world.table.rows[&key].clone();
+            after.retain(|name, _| !["images", "persons", "lastModified"].contains(&name.as_str()));
+            let mut before = before;
+            before.remove("lastModified");
+            prop_assert_eq!(serde_json::to_string(&after).unwrap(), serde_json::to_string(&before).unwrap());
+        }
+    }
+
+    #[test]
+    fn events_read_back_as_themselves(event in crate::random_events::event()) {
+        let read = Event::parse(event.event_type(), &event.to_data());
+        prop_assert_eq!(read.as_ref(), Ok(&event));
+        prop_assert_eq!(read.unwrap().to_data(), event.to_data());
+    }
+}
+
+#[test]
+fn the_world_has_all_that_the_properties_speak_of() {
+    let mut runner = TestRunner::deterministic();
+    let mut seen = BTreeSet::new();
+    for _ in 0..64 {
+        let steps = steps().new_tree(&mut runner).unwrap().current();
+        let world = World::after(&steps);
+        let states = states(&world.log);
+        seen.extend(world.log.iter().map(|recorded| recorded.event.event_type()));
+        let replaced = |r: &Recorded| r.event.image().is_some_and(|image| states[image].shows > Some(r.seq));
+        seen.extend(world.log.iter().any(replaced).then_some("replaced"));
+        seen.extend(states.values().any(|state| state.shows.is_some_and(|shows| shows < state.seq)).then_some("kept"));
+    }
+    let expected = ["PersonRenamed", "PersonsAllocated", "PhotoProcessed", "PhotoRejected", "kept", "replaced"];
+    assert_eq!(seen.into_iter().collect::<Vec<_>>(), expected);
+}

@@ -1,0 +1,166 @@
+//! Any event at all, within what an analyzer can measure.
+
+use proptest::{collection::vec, option, prelude::*};
+use serde_json::{Value, json};
+use sparks_domain::{
+    Allocation, Candidate, Email, Event, EventId, Face, FaceBox, FaceId, ImageId, PersonId, PersonRenamed,
+    PersonsAllocated, PhotoProcessed, PhotoRejected, Point, Quality, RejectCode, Rejection, Seq, Source, TakenAt,
+    Variant, Variants, Verdict, Version,
+};
+
+pub fn event() -> impl Strategy<Value = Event> {
+    prop_oneof![
+        4 => photo_processed().prop_map(Event::PhotoProcessed),
+        1 => photo_rejected().prop_map(Event::PhotoRejected),
+        1 => persons_allocated().prop_map(Event::PersonsAllocated),
+        1 => person_renamed().prop_map(Event::PersonRenamed),
+    ]
+}
+
+fn image_id() -> impl Strategy<Value = ImageId> {
+    (any::<Option<u32>>(), any::<[u8; 16]>())
+        .prop_map(|(time, content)| ImageId::of_content(time.map(i64::from), content))
+}
+
+fn person_id() -> impl Strategy<Value = PersonId> {
+    (1..=u32::MAX).prop_map(|number| PersonId::new(number).expect("not zero"))
+}
+
+fn face_id() -> impl Strategy<Value = FaceId> {
+    (image_id(), any::<u16>()).prop_map(|(image, n)| FaceId { image, n })
+}
+
+fn email() -> impl Strategy<Value = Email> {
+    "[a-z.+\"\\\\é]{1,12}@[a-z.]{1,12}".prop_map(|text| text.parse().expect("an address"))
+}
+
+/// A part of the photo's side, as finely as events keep it.
+fn fraction() -> impl Strategy<Value = f32> {
+    (-10_000..=110_000_i32).prop_map(|steps| (f64::from(steps) / 1e5) as f32)
+}
+
+fn source() -> impl Strategy<Value = Source> {
+    let optional = || option::of(any::<String>());
+    (any::<String>(), any::<String>(), optional(), any::<u64>(), optional(), optional()).prop_map(
+        |(key, version, sequencer, bytes, mime_type, file_name)| Source {
+            key,
+            version,
+            sequencer,
+            bytes,
+            mime_type,
+            file_name,
+        },
+    )
+}
+
+fn variant() -> impl Strategy<Value = Variant> {
+    (any::<String>(), any::<u32>(), any::<u32>(), any::<u64>()).prop_map(|(key, width, height, bytes)| Variant {
+        key,
+        width,
+        height,
+        bytes,
+    })
+}
+
+fn attribute() -> impl Strategy<Value = Value> {
+    prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        (0.0..100.0_f64).prop_map(Value::from),
+        any::<String>().prop_map(Value::from),
+        (0..99_u8, 0..99_u8).prop_map(|(low, high)| json!({ "low": low, "high": [high] })),
+    ]
+}
+
+fn verdict() -> impl Strategy<Value = Verdict> {
+    prop_oneof![person_id().prop_map(Verdict::Matched), person_id().prop_map(Verdict::Founded), Just(Verdict::TooPoor)]
+}
+
+fn candidate() -> impl Strategy<Value = Candidate> {
+    (person_id(), -1.0..1.0_f32).prop_map(|(person, similarity)| Candidate { person, similarity })
+}
+
+fn quality() -> impl Strategy<Value = Quality> {
+    (0.0..20_000.0_f32, 0.0..1.0_f32, option::of(0.0..1.0_f32)).prop_map(|(size, sharpness, turn)| Quality {
+        size,
+        sharpness,
+        turn,
+    })
+}
+
+fn face() -> impl Strategy<Value = Face> {
+    let bounds = [fraction(), fraction(), fraction(), fraction()].prop_map(FaceBox::from);
+    let landmarks = vec([fraction(), fraction()].prop_map(Point::from), 0..6);
+    let attributes = prop::collection::btree_map(any::<String>(), attribute(), 0..4);
+    let seen = (bounds, landmarks, quality(), 0.0..1.0_f32, attributes, any::<String>());
+    let decided = (vec(candidate(), 0..4), 0.0..1.0_f32, verdict(), any::<bool>());
+    (seen, decided).prop_map(|((bounds, landmarks, quality, confidence, attributes, model), decided)| {
+        let (candidates, threshold, verdict, template) = decided;
+        Face { bounds, landmarks, quality, confidence, attributes, model, candidates, threshold, verdict, template }
+    })
+}
+
+fn photo_processed() -> impl Strategy<Value = PhotoProcessed> {
+    let photo = (image_id(), email(), source(), any::<(u32, u32)>(), option::of(any::<String>()));
+    let made = (variant(), variant(), any::<String>(), any::<u64>(), vec(face(), 0..4));
+    (photo, made).prop_map(|((image_id, uploader, source, (width, height), taken_at), made)| {
+        let (large, medium, analyzer, seq, faces) = made;
+        PhotoProcessed {
+            v: Version,
+            image_id,
+            uploader,
+            source,
+            width,
+            height,
+            taken_at: taken_at.map(TakenAt),
+            variants: Variants { large, medium },
+            analyzer,
+            identity_seq: Seq(seq),
+            first_face: 0,
+            follows: None,
+            faces,
+        }
+    })
+}
+
+fn photo_rejected() -> impl Strategy<Value = PhotoRejected> {
+    let code = prop::sample::select(vec![
+        RejectCode::Empty,
+        RejectCode::TooManyBytes,
+        RejectCode::TooManyPixels,
+        RejectCode::TooMuchMetadata,
+        RejectCode::UnsupportedFormat,
+        RejectCode::Damaged,
+    ]);
+    (image_id(), email(), source(), code, any::<String>()).prop_map(|(image_id, uploader, source, code, message)| {
+        PhotoRejected { v: Version, image_id, uploader, source, reason: Rejection { code, message }, follows: None }
+    })
+}
+
+fn persons_allocated() -> impl Strategy<Value = PersonsAllocated> {
+    let allocation = (person_id(), face_id(), vec(face_id(), 0..4)).prop_map(|(person, face, templates)| Allocation {
+        person,
+        face,
+        templates,
+    });
+    (image_id(), any::<String>(), any::<u32>(), vec(allocation, 0..4)).prop_map(
+        |(image_id, subject, counter, persons)| PersonsAllocated {
+            v: Version,
+            image_id,
+            photo_event: EventId::about("PhotoProcessed", &subject),
+            counter,
+            persons,
+        },
+    )
+}
+
+fn person_renamed() -> impl Strategy<Value = PersonRenamed> {
+    (person_id(), any::<u64>(), any::<String>(), any::<String>()).prop_map(|(person, seq, from, to)| PersonRenamed {
+        v: Version,
+        person,
+        identity_seq: Seq(seq),
+        from,
+        to,
+    })
+}

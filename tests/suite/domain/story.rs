@@ -1,0 +1,273 @@
+//! The words the tests are told in: `given(history).when(command).then(events)`.
+
+use std::collections::BTreeMap;
+
+use sparks_domain::{
+    Candidate, Command, Email, Event, Identity, ImageId, PersonId, PhotoProcessed, PhotoState, Policy, Quality,
+    Recognition, Refusal, RejectCode, Rejection, Search, SeenFace, Seq, Signature, Similarity, Source, Variant,
+    Variants, Verdict, decide,
+};
+
+pub const BEACH: &str = "0ujtsYcgvSTl8PAuAdqWYSMnLOv";
+pub const PARTY: &str = "02df423f-0d45-4d59-b987-2ade841d0fbf";
+
+/// Two faces are one person from 0.5 on; a founding face has 40 pixels, is 0.3 sharp and 0.8 certain.
+pub fn policy() -> Policy {
+    Policy { threshold: 0.5, candidates: 3, min_size: 40.0, min_sharpness: 0.3, min_confidence: 0.8 }
+}
+
+pub fn nothing() -> Vec<Event> {
+    Vec::new()
+}
+
+pub fn given(history: impl IntoIterator<Item = Event>) -> Story {
+    Story { history: history.into_iter().collect() }
+}
+
+pub struct Story {
+    history: Vec<Event>,
+}
+
+impl Story {
+    pub fn when(self, command: impl Into<Command>) -> Told {
+        let command = command.into();
+        let (Command::Process { image_id, .. } | Command::Reject { image_id, .. }) = &command;
+        let state = state_of(image_id, &self.history);
+        Told(decide(state.as_ref(), command, &policy()))
+    }
+}
+
+/// The state of the photo after this history, whose first event has the number 1.
+pub fn state_of(image: &ImageId, history: &[Event]) -> Option<PhotoState> {
+    let about_it = (1..).map(Seq).zip(history).filter(|(_, event)| event.image() == Some(image));
+    about_it.fold(None, |state, (seq, event)| PhotoState::evolve(state, seq, event))
+}
+
+pub struct Told(Result<Vec<Event>, Refusal>);
+
+impl Told {
+    #[track_caller]
+    pub fn then<const N: usize>(self, expected: [&str; N]) {
+        let told: Vec<String> = self.events().iter().map(tell).collect();
+        assert_eq!(told, expected);
+    }
+
+    #[track_caller]
+    pub fn then_refused(self, expected: &str) {
+        assert_eq!(self.refusal().to_string(), expected);
+    }
+
+    #[track_caller]
+    pub fn refusal(self) -> Refusal {
+        self.0.expect_err("a refusal")
+    }
+
+    #[track_caller]
+    pub fn events(self) -> Vec<Event> {
+        self.0.expect("events")
+    }
+}
+
+/// An event in a line.
+fn tell(event: &Event) -> String {
+    let list = |words: Vec<String>| words.join(", ");
+    match event {
+        Event::PhotoProcessed(e) if e.faces.is_empty() => "processed: nobody".into(),
+        Event::PhotoProcessed(e) => format!("processed: {}", list(verdicts(e))),
+        Event::PhotoRejected(e) => format!("rejected: {:?}", e.reason.code),
+        Event::PersonsAllocated(e) => {
+            let persons = e.persons.iter().map(|allocation| {
+                let templates: Vec<_> = allocation.templates.iter().map(|face| face.n.to_string()).collect();
+                format!("{} shown by {} known by {}", allocation.person, allocation.face.n, templates.join("+"))
+            });
+            format!("allocated: {}", list(persons.collect()))
+        }
+        Event::PersonRenamed(e) => format!("renamed: {} from {} to {}", e.person, e.from, e.to),
+    }
+}
+
+fn verdicts(event: &PhotoProcessed) -> Vec<String> {
+    let verdict = |verdict| match verdict {
+        Verdict::Matched(person) => format!("is {person}"),
+        Verdict::Founded(person) => format!("founds {person}"),
+        Verdict::TooPoor => "too poor".into(),
+    };
+    event.faces.iter().map(|face| verdict(face.verdict) + if face.template { " (template)" } else { "" }).collect()
+}
+
+/// The `PhotoProcessed` among the events.
+#[track_caller]
+pub fn processed(events: &[Event]) -> &PhotoProcessed {
+    let photo = events.iter().find_map(|event| match event {
+        Event::PhotoProcessed(photo) => Some(photo),
+        _ => None,
+    });
+    photo.expect("a PhotoProcessed")
+}
+
+pub fn person(number: u32) -> PersonId {
+    PersonId::new(number).expect("numbers start at 1")
+}
+
+pub fn ada() -> Email {
+    "ada@example.org".parse().unwrap()
+}
+
+/// A face and whom the index thinks it is like.
+#[derive(Clone)]
+pub struct Seen {
+    pub face: SeenFace,
+    pub near: Vec<Candidate>,
+}
+
+/// A face good enough to found a person.
+pub fn good() -> Seen {
+    let face = SeenFace {
+        bounds: [0.25, 0.125, 0.5, 0.5].into(),
+        landmarks: Vec::new(),
+        quality: Quality { size: 120.0, sharpness: 0.75, turn: None },
+        confidence: 0.9375,
+        attributes: BTreeMap::new(),
+        model: "test-1".into(),
+        signature: None,
+    };
+    Seen { face, near: Vec::new() }
+}
+
+pub fn small() -> Seen {
+    good().sized(39.5)
+}
+
+pub fn blurred() -> Seen {
+    let mut seen = good();
+    seen.face.quality.sharpness = 0.29;
+    seen
+}
+
+pub fn uncertain() -> Seen {
+    good().certain(0.79)
+}
+
+impl Seen {
+    pub fn sized(mut self, size: f32) -> Self {
+        self.face.quality.size = size;
+        self
+    }
+
+    pub fn certain(mut self, confidence: f32) -> Self {
+        self.face.confidence = confidence;
+        self
+    }
+
+    pub fn looking(mut self, signature: Signature) -> Self {
+        self.face.signature = Some(signature);
+        self
+    }
+
+    pub fn like(mut self, number: u32, similarity: f32) -> Self {
+        self.near.push(Candidate { person: person(number), similarity });
+        self
+    }
+}
+
+/// A photo on its way to a decision.
+#[derive(Clone)]
+pub struct Photo {
+    pub image: ImageId,
+    pub source: Source,
+    pub recognition: Recognition,
+}
+
+/// The photo's first version, with nobody in it, where nobody is known.
+pub fn photo(image: &str) -> Photo {
+    Photo {
+        image: image.parse().unwrap(),
+        source: Source {
+            key: format!("originals/{image}.jpg"),
+            version: "v1".into(),
+            sequencer: None,
+            bytes: 1000,
+            mime_type: None,
+            file_name: None,
+        },
+        recognition: Recognition {
+            analyzer: "test".into(),
+            faces: Vec::new(),
+            search: Search::default(),
+            identity: Identity::default(),
+        },
+    }
+}
+
+impl Photo {
+    pub fn version(mut self, version: &str) -> Self {
+        self.source.version = version.into();
+        self
+    }
+
+    pub fn sequencer(mut self, sequencer: &str) -> Self {
+        self.source.sequencer = Some(sequencer.into());
+        self
+    }
+
+    /// Shows these faces.
+    pub fn of(mut self, faces: impl IntoIterator<Item = Seen>) -> Self {
+        let (faces, near) = faces.into_iter().map(|seen| (seen.face, seen.near)).unzip();
+        self.recognition.faces = faces;
+        self.recognition.search.candidates = near;
+        self
+    }
+
+    /// Two of its faces are alike.
+    pub fn alike(mut self, a: usize, b: usize, similarity: f32) -> Self {
+        self.recognition.search.alike.push(Similarity { a, b, similarity });
+        self
+    }
+
+    /// So many persons have their numbers already.
+    pub fn counter(mut self, counter: u32) -> Self {
+        self.recognition.identity.counter = counter;
+        self
+    }
+
+    /// Rows of others have these numbers.
+    pub fn taken(mut self, numbers: impl IntoIterator<Item = u32>) -> Self {
+        self.recognition.identity.taken = numbers.into_iter().collect();
+        self
+    }
+
+    pub fn rejected(self, code: RejectCode) -> Command {
+        let reason = Rejection { code, message: format!("it is {code:?}") };
+        Command::Reject { image_id: self.image, uploader: ada(), source: self.source, reason }
+    }
+
+    /// The events it leads to where nothing was known of it.
+    pub fn happened(self) -> Vec<Event> {
+        happened(self)
+    }
+}
+
+/// The events the command leads to where nothing was known of its photo.
+pub fn happened(command: impl Into<Command>) -> Vec<Event> {
+    given(nothing()).when(command).events()
+}
+
+impl From<Photo> for Command {
+    fn from(photo: Photo) -> Command {
+        let variant = |name: &str, width, height| Variant {
+            key: format!("processed/{}_{name}.webp", photo.image),
+            width,
+            height,
+            bytes: 500,
+        };
+        Command::Process {
+            uploader: ada(),
+            dimensions: (4000, 3000),
+            taken_at: None,
+            variants: Variants { large: variant("large", 1920, 1440), medium: variant("medium", 400, 400) },
+            image_id: photo.image,
+            source: photo.source,
+            recognition: photo.recognition,
+        }
+    }
+}
