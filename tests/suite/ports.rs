@@ -1,1 +1,13 @@
-//! Tests.
+//! The ports: what adapters promise, and what the pipeline makes of it when something breaks.
+#![allow(clippy::unwrap_used, missing_docs, reason = "a test that meets the unexpected may stop")]
+
+mod ports {
+    mod broken_objects;
+    mod broken_queue;
+    mod broken_store;
+    mod crash;
+    mod embedded;
+    mod identity;
+    mod rebuild;
+    mod redelivery;
+}

@@ -29,6 +29,8 @@ pub fn fill(folder: &Path, photos: usize) {
     }
     filler.finish();
     database.pragma_update(None, "wal_checkpoint", "truncate").unwrap();
+    // Nobody who is measured waits for the disk to take what was filled.
+    std::process::Command::new("sync").arg("--file-system").arg(folder).status().unwrap();
 }
 
 struct Filler<'a> {
@@ -82,7 +84,12 @@ impl Filler<'_> {
         self.seq += 1;
         let sql = "INSERT INTO log VALUES (?, ?, 'bench', ?, ?, ?, ?)";
         let values = params![
-            self.seq, event.id().to_string(), when().to_string(), event.event_type(), event.to_data(), event.is_identity()
+            self.seq,
+            event.id().to_string(),
+            when().to_string(),
+            event.event_type(),
+            event.to_data(),
+            event.is_identity()
         ];
         self.tx.prepare_cached(sql).unwrap().execute(values).unwrap();
         for mutation in Projection::default().project(None, event, when()) {
@@ -113,7 +120,8 @@ fn processed(n: usize) -> PhotoProcessed {
     let number = u32::try_from(n).unwrap() % PERSONS + 1;
     let person = PersonId::new(number).unwrap();
     let seen = face(number);
-    let candidate = |more: u32| Candidate { person: PersonId::new((number + more) % PERSONS + 1).unwrap(), similarity: 0.2137 };
+    let candidate =
+        |more: u32| Candidate { person: PersonId::new((number + more) % PERSONS + 1).unwrap(), similarity: 0.2137 };
     let variant = |name: &str, side| Variant {
         key: format!("processed/{image_id}_{name}.webp"),
         width: side,
@@ -137,6 +145,8 @@ fn processed(n: usize) -> PhotoProcessed {
         variants: Variants { large: variant("large", 1920), medium: variant("medium", 400) },
         analyzer: "bench".into(),
         identity_seq: Seq(1),
+        first_face: 0,
+        follows: None,
         faces: vec![Face {
             bounds: seen.bounds,
             landmarks: seen.landmarks,

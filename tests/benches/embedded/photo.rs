@@ -3,13 +3,11 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use async_trait::async_trait;
-use sparks_domain::{
-    FaceBox, ImageId, Point, Policy, Projection, Quality, Rejection, SeenFace, Signature, Timestamp,
-};
+use sparks_domain::{FaceBox, ImageId, Point, Policy, Projection, Quality, Rejection, SeenFace, Signature, Timestamp};
 use sparks_embedded::Upload;
 use sparks_engine::{
-    AnalyzeError, Content, Cpu, Darkroom, Description, Developed, FaceAnalyzer, GalleryIndex, Object, Objects, ObjectsError,
-    Pipeline, Pixels, Ports, PutMode, Rendered, Rules, Store, SystemClock,
+    AnalyzeError, Content, Cpu, Darkroom, Description, Developed, FaceAnalyzer, GalleryIndex, Object, Objects,
+    ObjectsError, Pipeline, Pixels, Ports, PutMode, Rendered, Rules, Store, SystemClock,
 };
 
 /// How many persons the stores know.

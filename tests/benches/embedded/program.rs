@@ -4,6 +4,7 @@ use std::{
     fs,
     path::{Path, PathBuf},
     process::{Command, Stdio},
+    sync::OnceLock,
     time::{Duration, Instant},
 };
 
@@ -48,8 +49,8 @@ fn tell(what: &str, run: &Run) {
 }
 
 fn run(data: &Path, args: &[&str]) -> Run {
-    let started = Instant::now();
     let mut command = Command::new(binary());
+    let started = Instant::now();
     command.arg("--data").arg(data).args(args).arg("--json").stdout(Stdio::piped());
     let process = command.spawn().unwrap();
     let proc = PathBuf::from(format!("/proc/{}", process.id()));
@@ -64,18 +65,26 @@ fn run(data: &Path, args: &[&str]) -> Run {
 /// The last that can be seen of a process: its CPU in ticks of 10 ms, and the most memory it had.
 fn watch(proc: &Path) -> (Duration, u64) {
     let (mut cpu, mut peak) = (Duration::ZERO, 0);
-    while let (Ok(status), Ok(stat)) = (fs::read_to_string(proc.join("status")), fs::read_to_string(proc.join("stat"))) {
+    while let (Ok(status), Ok(stat)) = (fs::read_to_string(proc.join("status")), fs::read_to_string(proc.join("stat")))
+    {
         let Some(line) = status.lines().find(|line| line.starts_with("VmHWM")) else { break };
         peak = line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() * 1024;
         let after_name = stat.rsplit_once(')').unwrap().1;
-        let ticks: u64 = after_name.split_whitespace().skip(11).take(2).map(|ticks| ticks.parse::<u64>().unwrap()).sum();
+        let ticks: u64 =
+            after_name.split_whitespace().skip(11).take(2).map(|ticks| ticks.parse::<u64>().unwrap()).sum();
         cpu = Duration::from_millis(ticks * 10);
         std::thread::sleep(Duration::from_millis(1));
     }
     (cpu, peak)
 }
 
-fn binary() -> PathBuf {
+/// The binary, built with the profile of this benchmark.
+fn binary() -> &'static Path {
+    static BINARY: OnceLock<PathBuf> = OnceLock::new();
+    BINARY.get_or_init(build)
+}
+
+fn build() -> PathBuf {
     let profile = std::env::current_exe().unwrap().ancestors().nth(2).unwrap().to_owned();
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut build = Command::new(cargo);

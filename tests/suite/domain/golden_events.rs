@@ -184,10 +184,11 @@ fn every_file_ever_written_reads_and_writes_back_the_same() {
 fn the_minimal_files_leave_out_what_is_optional() {
     let minimal = golden::read("events/PhotoProcessed.v1.minimal.json");
     let rich = golden::read("events/PhotoProcessed.v1.json");
-    for optional in ["/taken_at", "/first_face", "/follows", "/source/sequencer", "/source/mime_type", "/source/file_name"]
-        .into_iter()
-        .chain(["/faces/0/landmarks", "/faces/0/attributes", "/faces/0/candidates", "/faces/0/template"])
-        .chain(["/faces/0/quality/turn"])
+    for optional in
+        ["/taken_at", "/first_face", "/follows", "/source/sequencer", "/source/mime_type", "/source/file_name"]
+            .into_iter()
+            .chain(["/faces/0/landmarks", "/faces/0/attributes", "/faces/0/candidates", "/faces/0/template"])
+            .chain(["/faces/0/quality/turn"])
     {
         assert!(rich.pointer(optional).is_some(), "{optional} is not in the rich file");
         assert!(minimal.pointer(optional).is_none(), "{optional} is in the minimal file");

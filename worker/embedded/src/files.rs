@@ -3,7 +3,7 @@
 use std::{
     fs::{self, File},
     io::{self, Read, Write},
-    path::{Component, Path, PathBuf},
+    path::{Path, PathBuf},
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -58,22 +58,25 @@ impl FileObjects {
         let folders = Arc::clone(&self.0);
         let done = tokio::task::spawn_blocking(move || work(&folders, &path)).await;
         done.unwrap_or_else(|stopped| Err(io::Error::other(stopped))).map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound => ObjectsError::NotFound(key.to_owned()),
+            // A folder on the way to an object is no object, and below an object there is none.
+            io::ErrorKind::NotFound | io::ErrorKind::IsADirectory | io::ErrorKind::NotADirectory => {
+                ObjectsError::NotFound(key.to_owned())
+            }
             _ => ObjectsError::Unavailable { key: key.to_owned(), reason: error.to_string() },
         })
     }
 }
 
 impl Folders {
-    /// The file of an object. Keys that would leave the folder name nothing.
+    /// The file of an object. Keys that would leave the folder name nothing, and no two keys name the same file.
     fn path(&self, key: &str) -> Result<PathBuf, ObjectsError> {
-        let inside = Path::new(key).components().all(|part| matches!(part, Component::Normal(_)));
-        let fits = inside && !key.is_empty() && !key.contains(['\\', '\0']);
+        let fits = key.split('/').all(|part| !["", ".", ".."].contains(&part)) && !key.contains(['\\', '\0']);
         fits.then(|| self.objects.join(key)).ok_or_else(|| ObjectsError::BadKey(key.to_owned()))
     }
 
-    /// Writes aside, makes it last, then renames: whoever reads sees all of it or nothing.
-    fn write(&self, path: &Path, body: &[u8]) -> io::Result<()> {
+    /// Writes aside, makes it last, then puts it in place: whoever reads sees all of it or nothing. The name lasts, too, once
+    /// the commit that speaks of it does: journals keep the order.
+    fn write(&self, path: &Path, body: &[u8], mode: PutMode) -> io::Result<bool> {
         let aside = self.aside.join(format!("{}.{}", self.owner, self.written.fetch_add(1, Ordering::Relaxed)));
         let mut file = File::create(&aside)?;
         file.write_all(body)?;
@@ -81,7 +84,18 @@ impl Folders {
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder)?;
         }
-        fs::rename(&aside, path)
+        match mode {
+            PutMode::Replace => fs::rename(&aside, path).map(|()| true),
+            // Unlike a rename, a link never replaces.
+            PutMode::IfAbsent => {
+                let linked = fs::hard_link(&aside, path);
+                fs::remove_file(&aside)?;
+                match linked {
+                    Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+                    linked => linked.map(|()| true),
+                }
+            }
+        }
     }
 }
 
@@ -90,7 +104,11 @@ impl Objects for FileObjects {
     async fn get(&self, key: &str, most_bytes: u64) -> Result<Object, ObjectsError> {
         let read = move |_: &Folders, path: &Path| {
             let file = File::open(path)?;
-            let size = file.metadata()?.len();
+            let about = file.metadata()?;
+            if about.is_dir() {
+                return Err(io::ErrorKind::IsADirectory.into());
+            }
+            let size = about.len();
             if size > most_bytes {
                 return Ok(Err(size));
             }
@@ -108,8 +126,7 @@ impl Objects for FileObjects {
             if mode == PutMode::IfAbsent && path.try_exists()? {
                 return Ok(false);
             }
-            folders.write(path, &body)?;
-            Ok(true)
+            folders.write(path, &body, mode)
         })
         .await
     }
@@ -122,8 +139,8 @@ impl Objects for FileObjects {
     }
 
     async fn head(&self, key: &str) -> Result<Option<u64>, ObjectsError> {
-        match self.run(key, |_, path| fs::metadata(path).map(|file| file.len())).await {
-            Ok(size) => Ok(Some(size)),
+        match self.run(key, |_, path| fs::metadata(path)).await {
+            Ok(about) => Ok(about.is_file().then_some(about.len())),
             Err(ObjectsError::NotFound(_)) => Ok(None),
             Err(error) => Err(error),
         }

@@ -101,6 +101,7 @@ pub(crate) fn keep_state(
     recorded: &[Recorded],
 ) -> Result<(), DatabaseError> {
     let after = recorded.iter().fold(before, |state, r| PhotoState::evolve(state, r.seq, &r.event));
+    let Some(after) = after else { return Ok(()) };
     let text = serde_json::to_string(&after).map_err(|e| DatabaseError::Unreadable(e.to_string()))?;
     tx.prepare_cached("INSERT OR REPLACE INTO states (subject, state) VALUES (?, ?)")?
         .execute(params![subject(image), text])?;

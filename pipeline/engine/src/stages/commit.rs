@@ -108,7 +108,7 @@ impl Pipeline {
         }
     }
 
-    fn draft(&self, image: &ImageId, before: Option<&PhotoState>, events: Vec<Event>) -> Commit {
+    pub(super) fn draft(&self, image: &ImageId, before: Option<&PhotoState>, events: Vec<Event>) -> Commit {
         let when = self.ports.clock.now();
         Commit {
             photo: Some(PhotoGuard { image: image.clone(), before: before.cloned() }),

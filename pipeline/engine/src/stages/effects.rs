@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use sparks_domain::{Event, FaceBox, ImageId, PersonId, PhotoProcessed, Projection, Rejection, Seq, Verdict};
+use sparks_domain::{Event, FaceBox, ImageId, PersonId, PhotoProcessed, Projection, Recorded, Rejection, Seq, Verdict};
 
 use super::{Committed, outcome::Failure};
-use crate::{Content, Darkroom, Pipeline, Pixels, PutMode};
+use crate::{CommitError, Content, Darkroom, Pipeline, Pixels, PutMode};
 
 impl Pipeline {
     /// Shows the new persons.
@@ -16,10 +16,10 @@ impl Pipeline {
         Ok(())
     }
 
-    /// Does again what a crash after the commit may have left undone: reads the committed event, and makes the crops that are
-    /// missing from the large picture.
+    /// Does again what a crash after the commit may have left undone: reads the committed event, asserts its rows, and
+    /// makes the crops that are missing from the large picture.
     pub(super) async fn repeat_effects(&self, image: &ImageId) -> Result<(), Failure> {
-        let Some(photo) = self.committed_photo(image).await? else { return Ok(()) };
+        let Some(photo) = self.reassert(image).await? else { return Ok(()) };
         for (person, bounds) in founded(&photo) {
             if self.ports.objects.head(&Projection::crop_key(person)).await?.is_none() {
                 let key = &photo.variants.large.key;
@@ -31,14 +31,23 @@ impl Pipeline {
         Ok(())
     }
 
-    async fn committed_photo(&self, image: &ImageId) -> Result<Option<PhotoProcessed>, Failure> {
+    /// Says again what the log says of the photo: the platform's own PutItem may have wiped it from its row.
+    /// A commit without events, so that nobody who is faster is overwritten.
+    async fn reassert(&self, image: &ImageId) -> Result<Option<PhotoProcessed>, Failure> {
         let state = self.ports.store.photo(image).await?;
-        let Some(Seq(seq)) = state.and_then(|state| state.shows) else { return Ok(None) };
-        let recorded = self.ports.store.read_log(Seq(seq.saturating_sub(1)), 1).await?;
-        Ok(recorded.into_iter().find_map(|recorded| match recorded.event {
-            Event::PhotoProcessed(photo) => Some(photo),
-            _ => None,
-        }))
+        let Some(Seq(seq)) = state.as_ref().and_then(|state| state.shows) else { return Ok(None) };
+        let recorded = self.ports.store.read_log(Seq(seq.saturating_sub(1)), 1).await?.pop();
+        let Some(Recorded { when, event, .. }) = recorded else { return Ok(None) };
+        let mut commit = self.draft(image, state.as_ref(), Vec::new());
+        commit.mutations = self.rules.projection.project(state.as_ref(), &event, when);
+        match self.ports.store.commit(&commit).await {
+            Ok(_) | Err(CommitError::PhotoMoved | CommitError::RowMissing(_)) => {}
+            Err(error) => return Err(error.into()),
+        }
+        match event {
+            Event::PhotoProcessed(photo) => Ok(Some(photo)),
+            _ => Ok(None),
+        }
     }
 
     async fn store_crop(&self, person: PersonId, bounds: FaceBox, pixels: Arc<Pixels>) -> Result<(), Failure> {

@@ -1,0 +1,36 @@
+//! Small photos of marker faces, and who is in them.
+
+use image::{Rgb, RgbImage};
+use sparks_faces::{DEFAULT_NOISE, draw_marker, identity_vector, jpeg, with_noise};
+
+/// A photo and who is in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Photo {
+    /// Its number in the album, from 0.
+    pub number: u64,
+    /// Who is in it, from left to right.
+    pub identities: Vec<usize>,
+    /// The file.
+    pub jpeg: Vec<u8>,
+}
+
+const SIDE: u32 = 96;
+const GAP: u32 = 12;
+
+/// An album of photos with these identities in them. Nobody looks the same twice.
+pub fn album(casts: &[&[usize]]) -> Vec<Photo> {
+    (0..).zip(casts).map(|(number, identities)| photo(number, identities)).collect()
+}
+
+/// The photo with this number, of these identities.
+pub fn photo(number: u64, identities: &[usize]) -> Photo {
+    let width = GAP + (SIDE + GAP) * u32::try_from(identities.len()).unwrap_or_default().max(1);
+    // The sky differs, so that photos without anybody differ, too.
+    let sky = Rgb([90, 120 + (number % 64) as u8, 150]);
+    let mut canvas = RgbImage::from_pixel(width, SIDE + 2 * GAP, sky);
+    for (place, identity) in (0..).zip(identities) {
+        let look = with_noise(&identity_vector(1, *identity), DEFAULT_NOISE, number * 100 + u64::from(place));
+        draw_marker(&mut canvas, GAP + place * (SIDE + GAP), GAP, SIDE, &look);
+    }
+    Photo { number, identities: identities.to_vec(), jpeg: jpeg(&canvas) }
+}

@@ -1,0 +1,183 @@
+//! The log, the photos' states, and the signatures beside it.
+
+use std::sync::Arc;
+
+use sparks_domain::{Event, PhotoState, Recorded, RejectCode, Seq};
+use sparks_engine::{Commit, PhotoGuard, Store};
+use tokio::task::JoinSet;
+
+use crate::{
+    contract::{Checked, ensure, ensure_eq},
+    samples::{allocated, face, following, image, nothing, processed, rejected, renamed, stored_face, time},
+};
+
+fn of_photo(n: u64, before: Option<PhotoState>, events: Vec<Event>) -> Commit {
+    let events = events.into_iter().map(|event| following(event, before.as_ref())).collect();
+    let photo = Some(PhotoGuard { image: image(n), before });
+    Commit { photo, when: time(i64::try_from(n).unwrap_or_default()), events, ..nothing() }
+}
+
+/// The whole log, in pages of this size.
+async fn read(store: &dyn Store, page: usize) -> Checked<Vec<Recorded>> {
+    let mut log: Vec<Recorded> = Vec::new();
+    loop {
+        let after = log.last().map_or(Seq(0), |last| last.seq);
+        let more = store.read_log(after, page).await?;
+        ensure!(more.len() <= page, "a page of {page} has {} events", more.len());
+        if more.is_empty() {
+            return Ok(log);
+        }
+        ensure!(log.len() < 10_000, "the log has no end in pages of {page}");
+        log.extend(more);
+    }
+}
+
+pub(super) async fn the_log_keeps_what_the_commit_returned(store: Arc<dyn Store>) -> Checked {
+    let first = of_photo(1, None, vec![allocated(&image(1), 0, &[1]), processed(&image(1), "v1", &[1])]);
+    let mut recorded = store.commit(&first).await?;
+    let second = of_photo(2, None, vec![rejected(&image(2), "v1", RejectCode::Damaged)]);
+    recorded.extend(store.commit(&second).await?);
+    ensure_eq!(recorded.iter().map(|r| r.seq.0).collect::<Vec<_>>(), vec![1, 2, 3], "the sequences");
+    for (recorded, (commit, event)) in
+        recorded.iter().zip([(&first, &first.events[0]), (&first, &first.events[1]), (&second, &second.events[0])])
+    {
+        ensure_eq!(recorded.event, *event, "the event at {}", recorded.seq);
+        ensure_eq!(recorded.id, event.id(), "the name of the event at {}", recorded.seq);
+        ensure_eq!(recorded.when, commit.when, "the time of the event at {}", recorded.seq);
+        ensure_eq!(recorded.actor, commit.actor, "the author of the event at {}", recorded.seq);
+    }
+    ensure_eq!(read(store.as_ref(), 100).await?, recorded, "the log");
+    Ok(())
+}
+
+pub(super) async fn a_photo_is_what_its_events_made_of_it(store: Arc<dyn Store>) -> Checked {
+    let mut expected = None;
+    let events = [
+        rejected(&image(1), "v1", RejectCode::TooManyPixels),
+        processed(&image(1), "v1", &[3, 1]),
+        rejected(&image(1), "v2", RejectCode::Damaged),
+        processed(&image(1), "v3", &[2]),
+    ];
+    for event in events {
+        let recorded = store.commit(&of_photo(1, expected.clone(), vec![event.clone()])).await?;
+        let recorded = recorded.first().ok_or("a commit of an event returns none")?;
+        expected = PhotoState::evolve(expected, recorded.seq, &recorded.event);
+        ensure_eq!(store.photo(&image(1)).await?, expected, "the photo after {}", event.event_type());
+    }
+    ensure_eq!(store.photo(&image(2)).await?, None, "a photo nobody has seen");
+    Ok(())
+}
+
+pub(super) async fn sequences_have_no_gaps_under_concurrency(store: Arc<dyn Store>) -> Checked {
+    let mut tasks = JoinSet::new();
+    for task in 0..8 {
+        let store = Arc::clone(&store);
+        tasks.spawn(async move {
+            for n in task * 20..(task + 1) * 20 {
+                store.commit(&of_photo(n, None, vec![processed(&image(n), "v1", &[])])).await?;
+            }
+            Checked::Ok(())
+        });
+    }
+    // Whoever reads meanwhile sees a beginning of the log, never a hole in it.
+    let mut seen = 0;
+    while seen < 160 {
+        let all_done = tasks.is_empty();
+        let log = read(store.as_ref(), 1000).await?;
+        is_dense(&log)?;
+        ensure!(log.len() >= seen, "the log shrank from {seen} to {} events", log.len());
+        seen = log.len();
+        while let Some(done) = tasks.try_join_next() {
+            done??;
+        }
+        ensure!(!all_done || seen == 160, "{seen} of 160 events are in the log after all commits");
+        tokio::task::yield_now().await;
+    }
+    tasks.join_all().await.into_iter().collect::<Checked<Vec<()>>>()?;
+    let mut photos: Vec<_> = read(store.as_ref(), 7).await?.iter().filter_map(|r| r.event.image().cloned()).collect();
+    photos.sort_unstable();
+    let mut expected: Vec<_> = (0..160).map(image).collect();
+    expected.sort_unstable();
+    ensure_eq!(photos, expected, "the photos in the log");
+    Ok(())
+}
+
+fn is_dense(log: &[Recorded]) -> Checked {
+    let gap = (1..).zip(log).find(|(seq, recorded)| recorded.seq != Seq(*seq));
+    ensure!(gap.is_none(), "event {:?} is at place {:?}", gap.map(|(_, r)| r.seq), gap.map(|(seq, _)| seq));
+    Ok(())
+}
+
+pub(super) async fn the_log_is_read_whole_in_pages_of_any_size(store: Arc<dyn Store>) -> Checked {
+    let mut committed = Vec::new();
+    for n in 0..23 {
+        committed.extend(store.commit(&of_photo(n, None, vec![processed(&image(n), "v1", &[])])).await?);
+    }
+    for page in [1, 2, 7, 23, 24, 1000] {
+        ensure_eq!(read(store.as_ref(), page).await?, committed, "the log in pages of {page}");
+    }
+    ensure_eq!(store.read_log(Seq(20), 2).await?, committed[20..22], "two events after the twentieth");
+    ensure!(store.read_log(Seq(23), 5).await?.is_empty(), "there are events after the last one");
+    Ok(())
+}
+
+pub(super) async fn identity_is_complete_and_nothing_else(store: Arc<dyn Store>) -> Checked {
+    let mut identity = Vec::new();
+    for n in 1..=12_u32 {
+        let photo = u64::from(n);
+        let events = vec![allocated(&image(photo), n - 1, &[n]), processed(&image(photo), "v1", &[n])];
+        let recorded = store.commit(&of_photo(photo, None, events)).await?;
+        identity.extend(recorded.into_iter().filter(|recorded| recorded.event.is_identity()));
+        store.commit(&of_photo(photo + 100, None, vec![processed(&image(photo + 100), "v1", &[n])])).await?;
+    }
+    let named = renamed(3, Seq(34), "Ada");
+    identity.extend(store.commit(&Commit { events: vec![named], ..nothing() }).await?);
+    store.commit(&of_photo(300, None, vec![processed(&image(300), "v1", &[])])).await?;
+
+    let last = identity.last().ok_or("no identity events were recorded")?.seq;
+    for known in [0_usize, 1, 5, 12] {
+        let after = known.checked_sub(1).map_or(Seq(0), |n| identity[n].seq);
+        let tail = store.identity(after).await?;
+        ensure_eq!(tail.events, identity[known..], "the identity events after {after}");
+        ensure_eq!(tail.seq, last, "the last identity event, asked after {after}");
+    }
+    let tail = store.identity(last).await?;
+    ensure!(tail.events.is_empty() && tail.seq == last, "after the last identity event there is {tail:?}");
+    Ok(())
+}
+
+pub(super) async fn signatures_come_back_as_they_were(store: Arc<dyn Store>) -> Checked {
+    let photos = [(1, 3_u16), (2, 0), (3, 1)];
+    let mut kept = Vec::new();
+    for (n, faces) in photos {
+        let signatures: Vec<_> = (0..faces).map(|f| stored_face(face(&image(n), f), n as u8 * 16 + f as u8)).collect();
+        kept.extend(signatures.clone());
+        let commit = of_photo(n, None, vec![processed(&image(n), "v1", &[])]);
+        store.commit(&Commit { signatures, ..commit }).await?;
+    }
+    let asked: Vec<_> = photos.iter().flat_map(|(n, _)| (0..4).map(|f| face(&image(*n), f))).collect();
+    let mut found = store.signatures(&asked).await?;
+    found.sort_by(|a, b| a.face.cmp(&b.face));
+    kept.sort_by(|a, b| a.face.cmp(&b.face));
+    ensure_eq!(found, kept, "the signatures");
+    ensure!(store.signatures(&[]).await?.is_empty(), "nobody was asked for, and somebody came");
+    Ok(())
+}
+
+/// Faces of a later version have numbers of their own: the log may still name the earlier ones.
+pub(super) async fn signatures_of_a_new_version_stand_beside_the_old(store: Arc<dyn Store>) -> Checked {
+    let kept: Vec<_> = (0..5).map(|n| stored_face(face(&image(1), n), 16 + n as u8)).collect();
+    let mut first = of_photo(1, None, vec![processed(&image(1), "v1", &[1, 2, 3])]);
+    first.signatures = kept[..3].to_vec();
+    store.commit(&first).await?;
+    let before = store.photo(&image(1)).await?;
+    ensure_eq!(before.as_ref().map(|state| state.faces), Some(3), "the number of faces so far");
+    let mut second = of_photo(1, before, vec![processed(&image(1), "v2", &[1, 2])]);
+    second.signatures = kept[3..].to_vec();
+    store.commit(&second).await?;
+    let asked: Vec<_> = (0..6).map(|n| face(&image(1), n)).collect();
+    let mut found = store.signatures(&asked).await?;
+    found.sort_by(|a, b| a.face.cmp(&b.face));
+    ensure_eq!(found, kept, "the signatures of both versions");
+    Ok(())
+}

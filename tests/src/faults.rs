@@ -1,0 +1,208 @@
+//! Ports that fail on purpose: decorators that count the calls and break at one of them.
+
+use std::{
+    future::Future,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use async_trait::async_trait;
+use sparks_domain::{FaceId, ImageId, Item, Key, PhotoState, Recorded, Seq};
+use sparks_engine::{
+    Commit, CommitError, Content, Delivery, Depth, IdentityTail, MessageId, Object, Objects, ObjectsError, Page,
+    PutMode, Query, Queue, QueueError, Settlement, Store, StoreError, StoredFace,
+};
+
+/// Where something breaks, and how.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fault {
+    /// The call at which it does; the first is 1.
+    pub call: usize,
+    /// Whether the call is still done.
+    pub moment: Moment,
+    /// What becomes of the calls after it.
+    pub aftermath: Aftermath,
+}
+
+/// The side of a call on which something breaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Moment {
+    /// Nothing was done.
+    Before,
+    /// It was done, and the caller never hears of it.
+    After,
+}
+
+/// What becomes of the calls after a broken one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Aftermath {
+    /// None is made any more: the process is gone.
+    Gone,
+    /// They work: it was an outage of a moment.
+    GoesOn,
+}
+
+/// What all ports of one process share: the count of their calls, and the fault that awaits them.
+#[derive(Default)]
+pub struct Fuse {
+    fault: Option<Fault>,
+    calls: Mutex<Vec<String>>,
+}
+
+/// A port whose calls go through the fuse.
+pub struct Faulty<P: ?Sized> {
+    inner: Arc<P>,
+    fuse: Arc<Fuse>,
+}
+
+const BROKEN: &str = "broken on purpose";
+
+impl Fuse {
+    /// Counts, and never breaks.
+    pub fn counting() -> Arc<Self> {
+        Arc::default()
+    }
+
+    /// Breaks at this fault.
+    pub fn at(fault: Fault) -> Arc<Self> {
+        Arc::new(Self { fault: Some(fault), calls: Mutex::default() })
+    }
+
+    /// The calls so far, each with what it was about.
+    pub fn calls(&self) -> Vec<String> {
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Whether the fault has happened.
+    pub fn has_blown(&self) -> bool {
+        self.fault.is_some_and(|fault| self.calls().len() >= fault.call)
+    }
+
+    /// The port behind this fuse.
+    pub fn guard<P: ?Sized>(self: &Arc<Self>, inner: Arc<P>) -> Arc<Faulty<P>> {
+        Arc::new(Faulty { inner, fuse: Arc::clone(self) })
+    }
+
+    fn count(&self, what: String) -> Option<Moment> {
+        let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
+        calls.push(what);
+        let fault = self.fault?;
+        match fault.aftermath {
+            _ if calls.len() == fault.call => Some(fault.moment),
+            Aftermath::Gone if calls.len() > fault.call => Some(Moment::Before),
+            _ => None,
+        }
+    }
+}
+
+impl<P: ?Sized> Faulty<P> {
+    async fn pass<T, E>(
+        &self,
+        what: impl Into<String>,
+        call: impl Future<Output = Result<T, E>> + Send,
+        broken: impl FnOnce() -> E,
+    ) -> Result<T, E> {
+        match self.fuse.count(what.into()) {
+            None => call.await,
+            Some(Moment::Before) => Err(broken()),
+            Some(Moment::After) => {
+                let _never_heard = call.await;
+                Err(broken())
+            }
+        }
+    }
+}
+
+fn store_error() -> StoreError {
+    StoreError::Unavailable(BROKEN.into())
+}
+
+fn queue_error() -> QueueError {
+    QueueError::Unavailable(BROKEN.into())
+}
+
+fn objects_error(key: &str) -> ObjectsError {
+    ObjectsError::Unavailable { key: key.to_owned(), reason: BROKEN.into() }
+}
+
+#[async_trait]
+impl Store for Faulty<dyn Store> {
+    async fn commit(&self, commit: &Commit) -> Result<Vec<Recorded>, CommitError> {
+        self.pass("store.commit", self.inner.commit(commit), || store_error().into()).await
+    }
+
+    async fn photo(&self, image: &ImageId) -> Result<Option<PhotoState>, StoreError> {
+        self.pass("store.photo", self.inner.photo(image), store_error).await
+    }
+
+    async fn identity(&self, after: Seq) -> Result<IdentityTail, StoreError> {
+        self.pass("store.identity", self.inner.identity(after), store_error).await
+    }
+
+    async fn read_log(&self, after: Seq, most: usize) -> Result<Vec<Recorded>, StoreError> {
+        self.pass("store.read_log", self.inner.read_log(after, most), store_error).await
+    }
+
+    async fn signatures(&self, faces: &[FaceId]) -> Result<Vec<StoredFace>, StoreError> {
+        self.pass("store.signatures", self.inner.signatures(faces), store_error).await
+    }
+
+    async fn get(&self, key: &Key) -> Result<Option<Item>, StoreError> {
+        self.pass("store.get", self.inner.get(key), store_error).await
+    }
+
+    async fn batch_get(&self, keys: &[Key]) -> Result<Vec<Item>, StoreError> {
+        self.pass("store.batch_get", self.inner.batch_get(keys), store_error).await
+    }
+
+    async fn query(&self, query: &Query) -> Result<Page, StoreError> {
+        self.pass("store.query", self.inner.query(query), store_error).await
+    }
+}
+
+#[async_trait]
+impl Objects for Faulty<dyn Objects> {
+    async fn get(&self, key: &str, most_bytes: u64) -> Result<Object, ObjectsError> {
+        self.pass(format!("objects.get {key}"), self.inner.get(key, most_bytes), || objects_error(key)).await
+    }
+
+    async fn put(&self, key: &str, body: Vec<u8>, content: Content, mode: PutMode) -> Result<bool, ObjectsError> {
+        let call = self.inner.put(key, body, content, mode);
+        self.pass(format!("objects.put {key}"), call, || objects_error(key)).await
+    }
+
+    async fn delete(&self, key: &str) -> Result<(), ObjectsError> {
+        self.pass(format!("objects.delete {key}"), self.inner.delete(key), || objects_error(key)).await
+    }
+
+    async fn head(&self, key: &str) -> Result<Option<u64>, ObjectsError> {
+        self.pass(format!("objects.head {key}"), self.inner.head(key), || objects_error(key)).await
+    }
+}
+
+#[async_trait]
+impl Queue for Faulty<dyn Queue> {
+    async fn send(&self, body: &str, deduplication: &str) -> Result<MessageId, QueueError> {
+        self.pass("queue.send", self.inner.send(body, deduplication), queue_error).await
+    }
+
+    async fn receive(&self, most: usize) -> Result<Vec<Delivery>, QueueError> {
+        self.pass("queue.receive", self.inner.receive(most), queue_error).await
+    }
+
+    async fn extend(&self, delivery: &Delivery) -> Result<(), QueueError> {
+        self.pass("queue.extend", self.inner.extend(delivery), queue_error).await
+    }
+
+    async fn settle(&self, delivery: Delivery, settlement: Settlement) -> Result<(), QueueError> {
+        let what = match &settlement {
+            Settlement::Done => "queue.settle done",
+            Settlement::Retry(_) => "queue.settle retry",
+            Settlement::DeadLetter { .. } => "queue.settle dead letter",
+        };
+        self.pass(what, self.inner.settle(delivery, settlement), queue_error).await
+    }
+
+    async fn depth(&self) -> Result<Depth, QueueError> {
+        self.pass("queue.depth", self.inner.depth(), queue_error).await
+    }
+}

@@ -1,0 +1,160 @@
+//! A worker in miniature: the pipeline over a data folder, and a loop that takes messages off the queue one by one.
+
+use std::{path::Path, sync::Arc, time::Duration};
+
+use sparks_domain::{ImageId, PersonId, Policy, Projection};
+use sparks_embedded::{Embedded, FileObjects, Patience, Submission, Upload};
+use sparks_engine::{
+    Clock, Content, Cpu, Failure, GalleryIndex, Objects, OnCpu, PhotoRef, Pipeline, Ports, PutMode, Queue, QueueError,
+    Rebuilder, Rules, Settlement, Store, StoreError, SystemClock, Turnstile, settlement,
+};
+use sparks_faces::Synthetic;
+use sparks_media::{CropSpec, Fit, Lab, Limits, VariantSpec};
+
+use crate::{
+    album::Photo,
+    faults::Fuse,
+    samples::{image, uploader},
+};
+
+/// Opens a data folder with leases that outlast every test.
+pub fn open(folder: &Path) -> Embedded {
+    let patience = Patience { visibility: Duration::from_secs(60), max_deaths: 25 };
+    Embedded::open_or_create(folder, patience).expect("a data folder")
+}
+
+/// The ID that [`upload`] gives a photo.
+pub fn image_of(photo: &Photo) -> ImageId {
+    image(photo.number)
+}
+
+/// Acts as the platform: stores the original, makes its row, and sends the message.
+pub async fn upload(backend: &Embedded, photos: &[Photo]) {
+    for photo in photos {
+        let image = image_of(photo);
+        let upload = Upload {
+            key: format!("originals/{image}.jpg"),
+            image,
+            uploader: uploader(),
+            version: FileObjects::version(&photo.jpeg),
+            bytes: photo.jpeg.len() as u64,
+            file_name: format!("photo-{}.jpg", photo.number),
+            when: SystemClock.now(),
+        };
+        let content = Content::picture("image/jpeg");
+        let written = backend.objects.put(&upload.key, photo.jpeg.clone(), content, PutMode::IfAbsent).await;
+        assert!(written.expect("a stored original"), "{} was uploaded before", upload.key);
+        let submitted = backend.intake.submit(upload).await.expect("a submission");
+        assert!(matches!(submitted, Submission::Queued(_)), "photo {} is {submitted:?}", photo.number);
+    }
+}
+
+/// Who makes pictures: the real one, with pictures that are quickly made.
+pub fn lab() -> Lab {
+    let variant = |fit, side| VariantSpec { fit, width: side, height: side, quality: 90, method: 0 };
+    Lab::new(Limits::default(), variant(Fit::Inside, 1920), variant(Fit::Cover, 64), CropSpec::default())
+}
+
+/// What the operator would have settled.
+pub fn rules() -> Rules {
+    let policy = Policy { threshold: 0.6, candidates: 5, min_size: 40.0, min_sharpness: 0.1, min_confidence: 0.6 };
+    Rules { policy, projection: Projection::default(), max_bytes: 1 << 24, actor: "tests".into() }
+}
+
+/// A pipeline over these ports with an index of its own.
+pub async fn pipeline(store: Arc<dyn Store>, objects: Arc<dyn Objects>) -> Result<Pipeline, StoreError> {
+    let cpu = Cpu::new(2);
+    let ports = Ports {
+        objects,
+        index: Arc::new(GalleryIndex::load(Arc::clone(&store), 5).await?),
+        store,
+        darkroom: Arc::new(lab()),
+        analyzer: Arc::new(OnCpu::new(Synthetic, cpu.clone())),
+        clock: Arc::new(SystemClock),
+    };
+    Ok(Pipeline::new(ports, cpu, rules()))
+}
+
+/// Who compares the table with the log.
+pub fn rebuilder(backend: &Embedded) -> Rebuilder {
+    let rules = rules();
+    Rebuilder::new(Arc::clone(&backend.store) as Arc<_>, Arc::new(SystemClock), rules.projection, rules.actor)
+}
+
+/// The persons a photo's row names.
+pub async fn persons_in(backend: &Embedded, photo: &Photo) -> Vec<PersonId> {
+    let key = sparks_domain::Key::image(&image_of(photo), &uploader());
+    let row = backend.store.get(&key).await.expect("an answer").expect("the photo's row");
+    let persons = row.attributes.get("persons").cloned().expect("an attribute");
+    serde_json::from_value(persons).expect("a list of persons")
+}
+
+/// Works on one message at a time.
+pub struct Worker {
+    queue: Arc<dyn Queue>,
+    pipeline: Pipeline,
+    line: Turnstile,
+}
+
+/// Why a worker stopped before everything was done.
+#[derive(Debug)]
+pub enum Stopped {
+    /// It never got to work.
+    Starting(StoreError),
+    /// Its queue was gone.
+    Working(QueueError),
+}
+
+/// Failed attempts before a message becomes a dead letter.
+const MAX_RECEIVES: u32 = 5;
+
+impl Worker {
+    /// A worker whose every call goes through the fuse.
+    pub async fn start(backend: &Embedded, fuse: &Arc<Fuse>) -> Result<Self, Stopped> {
+        let store = fuse.guard(Arc::clone(&backend.store) as Arc<dyn Store>);
+        let objects = fuse.guard(Arc::clone(&backend.objects) as Arc<dyn Objects>);
+        let queue = fuse.guard(Arc::clone(&backend.queue) as Arc<dyn Queue>);
+        let pipeline = pipeline(store, objects).await.map_err(Stopped::Starting)?;
+        Ok(Self { queue, pipeline, line: Turnstile::default() })
+    }
+
+    /// Works until the queue has nothing to do, now or later.
+    pub async fn drain(&self, backend: &Embedded) -> Result<(), Stopped> {
+        loop {
+            if self.next().await.map_err(Stopped::Working)? {
+                continue;
+            }
+            let depth = backend.queue.depth().await.map_err(Stopped::Working)?;
+            if depth.waiting + depth.leased + depth.delayed == 0 {
+                return Ok(());
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    /// Works off the next message, if there is one.
+    async fn next(&self) -> Result<bool, QueueError> {
+        let Some(delivery) = self.queue.receive(1).await?.pop() else { return Ok(false) };
+        let turn = self.line.ticket();
+        let result = match PhotoRef::parse(&delivery.body) {
+            Err(malformed) => Err(Failure::Poison(malformed.to_string())),
+            Ok(photos) => self.process(photos, &turn).await,
+        };
+        let settlement: Settlement = settlement(&result, delivery.receives, MAX_RECEIVES);
+        self.queue.settle(delivery, settlement).await?;
+        Ok(true)
+    }
+
+    async fn process(&self, photos: Vec<PhotoRef>, turn: &sparks_engine::Ticket) -> Result<(), Failure> {
+        for photo in photos {
+            self.pipeline.process(photo, turn).await?;
+        }
+        Ok(())
+    }
+}
+
+/// Works on everything in the folder, without faults.
+pub async fn drain(backend: &Embedded) {
+    let worker = Worker::start(backend, &Fuse::counting()).await.expect("a worker");
+    worker.drain(backend).await.expect("a queue without work");
+}

@@ -1,0 +1,194 @@
+//! The store's contract notices adapters that break it.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use sparks_domain::{Attributes, FaceId, ImageId, Item, Key, Mutation, PhotoState, Presence, Recorded, Seq};
+use sparks_engine::{Commit, CommitError, IdentityTail, Page, Query, Store, StoreError, StoredFace};
+use sparks_tests::{contract, samples::nothing};
+use tokio::task::JoinSet;
+
+use super::embedded::Folders;
+
+/// What is wrong with a store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wrong {
+    Nothing,
+    ForgetsThePhotoGuard,
+    ForgetsTheIdentityGuard,
+    ForgetsTheCounter,
+    ForgetsPresence,
+    CommitsInTwoSteps,
+    ReplacesRowsWhole,
+    LowersFloors,
+    LosesSignatures,
+    SkipsAnEventAtPageEnds,
+    CountsInTwos,
+    GivesAllEventsAsIdentity,
+    GivesIdentityInOnePage,
+    DropsTheLastRowOfAPage,
+    RepeatsTheLastRowOfAPage,
+    NeverGoesBackwards,
+    IgnoresTheSortKey,
+    GetsAHundredRows,
+}
+
+struct Broken {
+    inner: Arc<dyn Store>,
+    wrong: Wrong,
+}
+
+impl Broken {
+    fn doubled(&self, mut recorded: Vec<Recorded>) -> Vec<Recorded> {
+        if self.wrong == Wrong::CountsInTwos {
+            recorded.iter_mut().for_each(|r| r.seq = Seq(r.seq.0 * 2));
+        }
+        recorded
+    }
+
+    async fn spoil(&self, commit: &mut Commit) -> Result<(), CommitError> {
+        match self.wrong {
+            Wrong::ForgetsThePhotoGuard => {
+                if let Some(guard) = &mut commit.photo {
+                    guard.before = self.inner.photo(&guard.image).await?;
+                }
+            }
+            Wrong::ForgetsTheIdentityGuard => commit.identity = None,
+            Wrong::ForgetsTheCounter => {
+                let counter = self.inner.identity(Seq(u64::MAX >> 1)).await?.counter;
+                commit.identity.iter_mut().for_each(|identity| identity.counter = counter);
+            }
+            Wrong::LosesSignatures => commit.signatures.clear(),
+            _ => commit.mutations = commit.mutations.drain(..).flat_map(|m| spoiled(self.wrong, m)).collect(),
+        }
+        Ok(())
+    }
+}
+
+fn spoiled(wrong: Wrong, mutation: Mutation) -> Vec<Mutation> {
+    let Mutation::Set { key, presence, mut attributes, mut at_least } = mutation else { return vec![mutation] };
+    let mut before = None;
+    let mut spoiled_presence = presence;
+    match wrong {
+        Wrong::ForgetsPresence => spoiled_presence = Presence::Any,
+        Wrong::ReplacesRowsWhole if presence == Presence::Required => {
+            before = Some(Mutation::Delete { key: key.clone() });
+            spoiled_presence = Presence::Any;
+        }
+        Wrong::LowersFloors => attributes.extend(std::mem::replace(&mut at_least, Attributes::new())),
+        _ => {}
+    }
+    let set = Mutation::Set { key, presence: spoiled_presence, attributes, at_least };
+    before.into_iter().chain([set]).collect()
+}
+
+#[async_trait]
+impl Store for Broken {
+    async fn commit(&self, commit: &Commit) -> Result<Vec<Recorded>, CommitError> {
+        let mut commit = commit.clone();
+        self.spoil(&mut commit).await?;
+        if self.wrong != Wrong::CommitsInTwoSteps {
+            return Ok(self.doubled(self.inner.commit(&commit).await?));
+        }
+        let rows = Commit { mutations: std::mem::take(&mut commit.mutations), ..nothing() };
+        let recorded = self.inner.commit(&commit).await?;
+        self.inner.commit(&rows).await?;
+        Ok(recorded)
+    }
+
+    async fn photo(&self, image: &ImageId) -> Result<Option<PhotoState>, StoreError> {
+        self.inner.photo(image).await
+    }
+
+    async fn identity(&self, after: Seq) -> Result<IdentityTail, StoreError> {
+        let mut tail = self.inner.identity(after).await?;
+        match self.wrong {
+            Wrong::GivesAllEventsAsIdentity => tail.events = self.inner.read_log(after, usize::MAX).await?,
+            Wrong::GivesIdentityInOnePage => tail.events.truncate(10),
+            _ => {}
+        }
+        Ok(tail)
+    }
+
+    async fn read_log(&self, after: Seq, most: usize) -> Result<Vec<Recorded>, StoreError> {
+        let after = match self.wrong {
+            Wrong::SkipsAnEventAtPageEnds if after.0 > 0 => Seq(after.0 + 1),
+            Wrong::CountsInTwos => Seq(after.0 / 2),
+            _ => after,
+        };
+        Ok(self.doubled(self.inner.read_log(after, most).await?))
+    }
+
+    async fn signatures(&self, faces: &[FaceId]) -> Result<Vec<StoredFace>, StoreError> {
+        self.inner.signatures(faces).await
+    }
+
+    async fn get(&self, key: &Key) -> Result<Option<Item>, StoreError> {
+        self.inner.get(key).await
+    }
+
+    async fn batch_get(&self, keys: &[Key]) -> Result<Vec<Item>, StoreError> {
+        let most = if self.wrong == Wrong::GetsAHundredRows { 100 } else { keys.len() };
+        self.inner.batch_get(&keys[..most.min(keys.len())]).await
+    }
+
+    async fn query(&self, query: &Query) -> Result<Page, StoreError> {
+        let mut query = query.clone();
+        match (self.wrong, &mut query.filter) {
+            (Wrong::NeverGoesBackwards, _) => query.backwards = false,
+            (Wrong::IgnoresTheSortKey, sparks_engine::Filter::Partition { sk_prefix, .. }) => sk_prefix.clear(),
+            _ => {}
+        }
+        let mut page = self.inner.query(&query).await?;
+        match self.wrong {
+            Wrong::DropsTheLastRowOfAPage if page.last.is_some() => drop(page.items.pop()),
+            Wrong::RepeatsTheLastRowOfAPage if page.items.len() > 1 && page.last.is_some() => {
+                page.last = page.items.iter().rev().nth(1).map(|item| item.key.clone());
+            }
+            _ => {}
+        }
+        Ok(page)
+    }
+}
+
+/// Each fault with checks that must notice it.
+const CAUGHT_BY: [(Wrong, &[&str]); 17] = [
+    (Wrong::ForgetsThePhotoGuard, &["a_photo_is_committed_once", "a_moved_photo_undoes_the_whole_commit"]),
+    (Wrong::ForgetsTheIdentityGuard, &["the_identity_guard_watches_the_head", "moved_persons_undo_the_whole_commit"]),
+    (Wrong::ForgetsTheCounter, &["the_identity_guard_watches_the_counter"]),
+    (Wrong::ForgetsPresence, &["a_missing_row_undoes_the_whole_commit", "a_taken_number_undoes_the_whole_commit"]),
+    (Wrong::CommitsInTwoSteps, &["a_missing_row_undoes_the_whole_commit", "a_taken_number_undoes_the_whole_commit"]),
+    (Wrong::ReplacesRowsWhole, &["attributes_of_others_survive_a_change"]),
+    (Wrong::LowersFloors, &["floors_raise_and_never_lower"]),
+    (Wrong::LosesSignatures, &["signatures_come_back_as_they_were"]),
+    (Wrong::SkipsAnEventAtPageEnds, &["the_log_is_read_whole_in_pages_of_any_size"]),
+    (Wrong::CountsInTwos, &["sequences_have_no_gaps_under_concurrency"]),
+    (Wrong::GivesAllEventsAsIdentity, &["identity_is_complete_and_nothing_else"]),
+    (Wrong::GivesIdentityInOnePage, &["identity_is_complete_and_nothing_else"]),
+    (Wrong::DropsTheLastRowOfAPage, &["a_partition_is_walked_in_order", "entity_types_are_walked_in_order"]),
+    (Wrong::RepeatsTheLastRowOfAPage, &["a_partition_is_walked_in_order", "uploads_are_walked_in_order"]),
+    (Wrong::NeverGoesBackwards, &["a_partition_is_walked_in_order", "uploads_are_walked_in_order"]),
+    (Wrong::IgnoresTheSortKey, &["sort_keys_are_narrowed_by_their_beginning"]),
+    (Wrong::GetsAHundredRows, &["many_rows_are_got_at_once"]),
+];
+
+async fn failures(folders: Arc<Folders>, wrong: Wrong) -> Vec<&'static str> {
+    contract::store(async || Arc::new(Broken { inner: folders.store(), wrong }) as Arc<dyn Store>).await.failures()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn every_broken_store_is_caught() {
+    let folders = Arc::new(Folders::new());
+    let sound = failures(Arc::clone(&folders), Wrong::Nothing).await;
+    let mut tasks = JoinSet::new();
+    for (wrong, checks) in CAUGHT_BY {
+        let folders = Arc::clone(&folders);
+        tasks.spawn(async move { (wrong, checks, failures(folders, wrong).await) });
+    }
+    for (wrong, checks, failures) in tasks.join_all().await {
+        for check in checks {
+            assert!(failures.contains(check), "{check} does not notice a store that {wrong:?}, only {failures:?}");
+            assert!(!sound.contains(check), "{check} fails for the decorator alone");
+        }
+    }
+}
