@@ -17,6 +17,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use photo::Arrival;
 use rustix::time::{ClockId, clock_gettime};
 use sparks_embedded::{Embedded, Patience, Submission};
 use sparks_engine::{PhotoRef, Pipeline, Queue, Settlement, Turnstile};
@@ -47,22 +48,26 @@ fn main() {
 /// Photos in turns through the small and the large store: whatever else the machine does, it does to both.
 async fn commit_costs(small: &Path, large: &Path, large_size: usize) {
     let stores = [Store::open(small).await, Store::open(large).await];
-    let mut cpu = [Duration::ZERO; 2];
-    for round in 0..=ROUNDS {
-        for (store, cpu) in stores.iter().zip(&mut cpu) {
-            let before = cpu_time();
-            for n in 0..PHOTOS_A_ROUND {
-                store.take_in(round * PHOTOS_A_ROUND + n).await;
-            }
-            // The first round warms caches up.
-            *cpu += if round == 0 { Duration::ZERO } else { cpu_time() - before };
-        }
-    }
-    let per_photo = cpu.map(|cpu| cpu.as_secs_f64() * 1e6 / (ROUNDS * PHOTOS_A_ROUND) as f64);
     println!("CPU of queue, log and projections, {} photos each, in turns", ROUNDS * PHOTOS_A_ROUND);
-    println!("  {SMALL:>9} photos in the store  {:>6.0} us a photo  (at most 1000)", per_photo[0]);
-    println!("  {large_size:>9} photos in the store  {:>6.0} us a photo", per_photo[1]);
-    println!("  ratio {:.2}  (at most 1.2)\n", per_photo[1] / per_photo[0]);
+    for arrival in [Arrival::AsTaken, Arrival::Scattered] {
+        let mut cpu = [Duration::ZERO; 2];
+        for round in 0..=ROUNDS {
+            for (store, cpu) in stores.iter().zip(&mut cpu) {
+                let before = cpu_time();
+                for n in 0..PHOTOS_A_ROUND {
+                    store.take_in(round * PHOTOS_A_ROUND + n, arrival).await;
+                }
+                // The first round warms caches up.
+                *cpu += if round == 0 { Duration::ZERO } else { cpu_time() - before };
+            }
+        }
+        let [few, many] = cpu.map(|cpu| cpu.as_secs_f64() * 1e6 / (ROUNDS * PHOTOS_A_ROUND) as f64);
+        println!("  photos arrive {}", arrival.words());
+        println!("    {SMALL:>9} in the store  {few:>6.0} us a photo  (at most 1000)");
+        println!("    {large_size:>9} in the store  {many:>6.0} us a photo");
+        println!("    ratio {:.2}  (at most 1.2)", many / few);
+    }
+    println!();
 }
 
 struct Store {
@@ -79,8 +84,8 @@ impl Store {
     }
 
     /// One photo from its upload to its settled message, without pixels.
-    async fn take_in(&self, n: usize) {
-        let submission = self.backend.intake.submit(photo::upload(n)).await.unwrap();
+    async fn take_in(&self, n: usize, arrival: Arrival) {
+        let submission = self.backend.intake.submit(photo::upload(n, arrival)).await.unwrap();
         assert!(matches!(submission, Submission::Queued(_)));
         let delivery = self.backend.queue.receive(1).await.unwrap().pop().unwrap();
         for photo in PhotoRef::parse(&delivery.body).unwrap() {

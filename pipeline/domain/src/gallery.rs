@@ -85,18 +85,35 @@ impl Gallery {
             return Vec::new();
         };
         let probe_scale = 1.0 / (dot_self(probe) as f32).sqrt();
-        let mut best: HashMap<PersonId, f32> = HashMap::new();
+        let mut nearest: Vec<Candidate> = Vec::with_capacity(most + 1);
         for (template, (person, scale)) in templates.bytes.chunks_exact(probe.len()).zip(&templates.owners) {
             let similarity = dot(template, probe) as f32 * scale * probe_scale;
-            let known = best.entry(*person).or_insert(similarity);
-            *known = known.max(similarity);
+            let hopeless =
+                nearest.len() >= most && nearest.last().is_some_and(|last| similarity < last.similarity - 1e-3);
+            if !hopeless {
+                insert(&mut nearest, Candidate { person: *person, similarity: round(similarity, 1e4) }, most);
+            }
         }
-        let mut candidates: Vec<_> =
-            best.into_iter().map(|(person, s)| Candidate { person, similarity: round(s, 1e4) }).collect();
-        candidates.sort_by(|a, b| b.similarity.total_cmp(&a.similarity).then(a.person.cmp(&b.person)));
-        candidates.truncate(most);
-        candidates
+        nearest
     }
+}
+
+/// Keeps the `most` nearest persons, each once, nearest first, the lower number first where equally near.
+fn insert(nearest: &mut Vec<Candidate>, new: Candidate, most: usize) {
+    let before =
+        |a: &Candidate, b: &Candidate| b.similarity.total_cmp(&a.similarity).then(a.person.cmp(&b.person)).is_lt();
+    if nearest.len() >= most && nearest.last().is_none_or(|last| before(last, &new)) {
+        return;
+    }
+    if let Some(known) = nearest.iter().position(|candidate| candidate.person == new.person) {
+        if before(&nearest[known], &new) {
+            return;
+        }
+        nearest.remove(known);
+    }
+    let place = nearest.partition_point(|candidate| before(candidate, &new));
+    nearest.insert(place, new);
+    nearest.truncate(most);
 }
 
 impl Search {
@@ -112,5 +129,27 @@ impl Search {
             }
         }
         alike
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_come_first_and_nobody_twice() {
+        let signature = |angle: f32| Signature::quantise(&[angle.cos(), angle.sin()]).expect("a direction");
+        let person = |number| PersonId::new(number).expect("a number");
+        let mut gallery = Gallery::default();
+        for (number, angle) in [(4, 0.5), (1, 1.5), (2, 0.2), (3, 0.9), (1, 0.1), (5, 0.5), (2, 1.2)] {
+            gallery.learn(person(number), "m", &signature(angle));
+        }
+        let order = |most| -> Vec<u32> {
+            gallery.nearest("m", &signature(0.0), most).iter().map(|candidate| candidate.person.number()).collect()
+        };
+        assert_eq!(order(9), [1, 2, 4, 5, 3], "the lower number first where equally near");
+        assert_eq!(order(2), [1, 2]);
+        assert_eq!(order(0), [0; 0]);
+        assert!(gallery.nearest("another model", &signature(0.0), 9).is_empty());
     }
 }

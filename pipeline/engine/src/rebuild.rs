@@ -37,7 +37,15 @@ impl Drift {
     pub const LISTED: usize = 1000;
 }
 
-const BATCH: usize = 1024;
+const BATCH: usize = 2048;
+
+/// Some events of the log, understood.
+struct Chapter {
+    last: Seq,
+    events: u64,
+    identity: Vec<Recorded>,
+    photos: Vec<Vec<Mutation>>,
+}
 
 impl Rebuilder {
     /// Works on this store in this name, with rows as this projection makes them.
@@ -50,17 +58,15 @@ impl Rebuilder {
     pub async fn run(&self, write: bool, progress: impl Fn(Seq)) -> Result<Drift, StoreError> {
         let mut drift = Drift::default();
         let mut people = People::default();
-        let mut after = Seq(0);
-        loop {
-            let batch = self.store.read_log(after, BATCH).await?;
-            let Some(last) = batch.last() else { break };
-            after = last.seq;
-            for recorded in &batch {
+        let mut chapter = self.read(Seq(0)).await?;
+        while let Some(Chapter { last, events, identity, photos }) = chapter {
+            for recorded in &identity {
                 people.evolve(&recorded.event, recorded.when);
             }
-            drift.events += batch.len() as u64;
-            self.mend(self.photos(batch).await?, write, &mut drift).await?;
-            progress(after);
+            drift.events += events;
+            // The next chapter is read and understood while this one is compared.
+            (chapter, ()) = tokio::try_join!(self.read(last), self.mend(photos, write, &mut drift))?;
+            progress(last);
         }
         self.adopt_names(&mut people, write, &mut drift).await?;
         let persons = people.iter().map(|(id, person)| vec![Projection::person(id, person)]);
@@ -112,12 +118,16 @@ impl Rebuilder {
         }
     }
 
-    /// What the photos of these events should be in the table: only a photo's last event counts.
-    async fn photos(&self, batch: Vec<Recorded>) -> Result<Vec<Vec<Mutation>>, StoreError> {
-        let photos: Vec<_> = batch.into_iter().filter(|recorded| recorded.event.image().is_some()).collect();
+    /// The events after `after`, and what their photos should be in the table: only a photo's last event counts.
+    async fn read(&self, after: Seq) -> Result<Option<Chapter>, StoreError> {
+        let batch = self.store.read_log(after, BATCH).await?;
+        let Some(last) = batch.last().map(|recorded| recorded.seq) else { return Ok(None) };
+        let events = batch.len() as u64;
+        let (photos, identity): (Vec<_>, Vec<_>) = batch.into_iter().partition(|r| r.event.image().is_some());
         let images: Vec<ImageId> = photos.iter().filter_map(|recorded| recorded.event.image().cloned()).collect();
         let states = self.store.photos(&images).await?;
-        Ok(photos.iter().zip(states).map(|(recorded, state)| self.photo(recorded, state.as_ref())).collect())
+        let photos = photos.iter().zip(states).map(|(recorded, state)| self.photo(recorded, state.as_ref())).collect();
+        Ok(Some(Chapter { last, events, identity, photos }))
     }
 
     fn photo(&self, recorded: &Recorded, state: Option<&PhotoState>) -> Vec<Mutation> {

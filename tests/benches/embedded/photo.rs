@@ -33,9 +33,35 @@ pub fn face(person: u32) -> SeenFace {
     }
 }
 
+/// In which order photos come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Arrival {
+    /// Newer than all that are there: KSUIDs of a platform, or of a folder sorted by name.
+    AsTaken,
+    /// Anywhere among those that are there: UUIDs.
+    Scattered,
+}
+
+impl Arrival {
+    /// For people.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::AsTaken => "in the order they were taken (KSUIDs)",
+            Self::Scattered => "in no order (UUIDs)",
+        }
+    }
+}
+
 /// The n-th photo sent through the pipeline.
-pub fn upload(n: usize) -> Upload {
-    let image = image(usize::MAX / 2 + n);
+pub fn upload(n: usize, arrival: Arrival) -> Upload {
+    let image = match arrival {
+        Arrival::Scattered => image(usize::MAX / 2 + n),
+        Arrival::AsTaken => {
+            let mut content = [0; 16];
+            fastrand::Rng::with_seed(n as u64).fill(&mut content);
+            ImageId::of_content(Some(1_760_000_000 + i64::try_from(n).unwrap() * 10), content)
+        }
+    };
     Upload {
         key: format!("originals/{image}.jpg"),
         image,

@@ -73,14 +73,17 @@ impl Embedded {
         let alone = File::create(&lock).map_err(io(&lock))?;
         alone.lock().map_err(io(&lock))?;
         let database = folder.join("sparks.db");
-        let database = Database::open(&database)
-            .map_err(|error| OpenError::Database { path: database, reason: error.to_string() })?;
+        let open = || {
+            let broken = |error| OpenError::Database { path: database.clone(), reason: format!("{error}") };
+            Database::open(&database).map_err(broken)
+        };
+        let (database, log_reader) = (open()?, open()?);
         let owners = Owners::new(folder.join("owners"));
         let owner = Owner::register(&owners).map_err(io(&folder.join("owners")))?;
         FileObjects::sweep(&folder.join("tmp"), &owners).map_err(io(&folder.join("tmp")))?;
         drop(alone);
         Ok(Self {
-            store: Arc::new(SqliteStore::new(database.clone())),
+            store: Arc::new(SqliteStore::new(database.clone(), log_reader)),
             objects: Arc::new(FileObjects::new(folder.join("objects"), folder.join("tmp"), owner.name())),
             queue: Arc::new(SqliteQueue::new(database.clone(), owner, owners, patience)),
             intake: Intake::new(database),

@@ -51,38 +51,58 @@ fn move_head(tx: &Transaction<'_>, lane: &str, seq: Seq) -> Result<(), DatabaseE
     Ok(())
 }
 
+/// An event as its row holds it. Reading is quick and parsing is not, so it is done where nobody waits for the connection.
+pub(crate) struct Line {
+    seq: Seq,
+    id: String,
+    actor: String,
+    when: String,
+    event_type: String,
+    data: String,
+}
+
 /// At most `most` events after `after`.
-pub(crate) fn read(tx: &Transaction<'_>, after: Seq, most: usize) -> Result<Vec<Recorded>, DatabaseError> {
+pub(crate) fn read(tx: &Transaction<'_>, after: Seq, most: usize) -> Result<Vec<Line>, DatabaseError> {
     select(tx, "seq > ?", after, most)
 }
 
 /// The identity events after `after`.
-pub(crate) fn read_identity(tx: &Transaction<'_>, after: Seq) -> Result<Vec<Recorded>, DatabaseError> {
+pub(crate) fn read_identity(tx: &Transaction<'_>, after: Seq) -> Result<Vec<Line>, DatabaseError> {
     select(tx, "seq > ? AND identity", after, usize::MAX)
 }
 
-fn select(tx: &Transaction<'_>, filter: &str, after: Seq, most: usize) -> Result<Vec<Recorded>, DatabaseError> {
+fn select(tx: &Transaction<'_>, filter: &str, after: Seq, most: usize) -> Result<Vec<Line>, DatabaseError> {
     let sql = format!("SELECT {COLUMNS} FROM log WHERE {filter} ORDER BY seq LIMIT ?");
     let mut statement = tx.prepare_cached(&sql)?;
-    let mut rows = statement.query(params![number(after), i64::try_from(most).unwrap_or(i64::MAX)])?;
-    let mut events = Vec::new();
-    while let Some(row) = rows.next()? {
-        events.push(recorded(row)?);
-    }
-    Ok(events)
+    let rows = statement.query_map(params![number(after), i64::try_from(most).unwrap_or(i64::MAX)], |row| {
+        Ok(Line {
+            seq: sequence(row, 0)?,
+            id: row.get(1)?,
+            actor: row.get(2)?,
+            when: row.get(3)?,
+            event_type: row.get(4)?,
+            data: row.get(5)?,
+        })
+    })?;
+    Ok(rows.collect::<Result<_, _>>()?)
 }
 
-fn recorded(row: &Row<'_>) -> Result<Recorded, DatabaseError> {
-    let seq = sequence(row, 0)?;
-    let unreadable = |reason: String| DatabaseError::Unreadable(format!("event {seq}: {reason}"));
-    let text = |column| row.get_ref(column)?.as_str().map_err(rusqlite::Error::from);
-    Ok(Recorded {
-        seq,
-        id: text(1)?.parse().map_err(|e: sparks_domain::InvalidId| unreadable(e.to_string()))?,
-        actor: row.get(2)?,
-        when: text(3)?.parse::<Timestamp>().map_err(|e| unreadable(e.to_string()))?,
-        event: Event::parse(text(4)?, text(5)?).map_err(|e| unreadable(e.to_string()))?,
-    })
+/// The events that the lines hold.
+pub(crate) fn parse(lines: Vec<Line>) -> Result<Vec<Recorded>, DatabaseError> {
+    lines.into_iter().map(Line::parse).collect()
+}
+
+impl Line {
+    fn parse(self) -> Result<Recorded, DatabaseError> {
+        let unreadable = |reason: String| DatabaseError::Unreadable(format!("event {}: {reason}", self.seq));
+        Ok(Recorded {
+            seq: self.seq,
+            id: self.id.parse().map_err(|e: sparks_domain::InvalidId| unreadable(e.to_string()))?,
+            when: self.when.parse::<Timestamp>().map_err(|e| unreadable(e.to_string()))?,
+            event: Event::parse(&self.event_type, &self.data).map_err(|e| unreadable(e.to_string()))?,
+            actor: self.actor,
+        })
+    }
 }
 
 /// What the log knows of a photo.

@@ -6,11 +6,7 @@ use sha2::{Digest, Sha256};
 use sparks_domain::{Attributes, ImageId, Item, Key, Mutation, PhotoState, Presence, Seq, drift};
 use sparks_engine::{Fingerprint, Maintenance, Mended, StoreError};
 
-use crate::{
-    SqliteStore,
-    database::{DatabaseError, Durability},
-    log, rows,
-};
+use crate::{SqliteStore, database::DatabaseError, log, rows};
 
 #[async_trait]
 impl Maintenance for SqliteStore {
@@ -25,7 +21,7 @@ impl Maintenance for SqliteStore {
 
     async fn photos(&self, images: &[ImageId]) -> Result<Vec<Option<PhotoState>>, StoreError> {
         let images = images.to_vec();
-        self.database
+        self.log_reader
             .read_long(move |tx| Ok(images.iter().map(|image| log::state(tx, image)).collect::<Result<_, _>>()?))
             .await
     }
@@ -38,7 +34,7 @@ impl Maintenance for SqliteStore {
             }
             Ok(mended)
         };
-        if write { self.database.write(Durability::PowerLoss, work).await } else { self.database.read_long(work).await }
+        if write { self.database.write_long(work).await } else { self.database.read_long(work).await }
     }
 
     async fn fingerprint(&self) -> Result<Fingerprint, StoreError> {

@@ -18,7 +18,6 @@ pub(crate) struct Owners {
 #[derive(Debug)]
 pub(crate) struct Owner {
     name: String,
-    path: PathBuf,
     _locked: File,
 }
 
@@ -28,17 +27,25 @@ impl Owners {
         Self { folder }
     }
 
-    /// Whether the process has ended. Its lock file is removed, so that the folder does not grow.
+    /// Whether the process has ended.
     pub fn is_dead(&self, name: &str) -> bool {
-        let path = self.folder.join(name);
-        let Ok(file) = File::open(&path) else { return true };
+        let Ok(file) = File::open(self.folder.join(name)) else { return true };
         match file.try_lock() {
-            Ok(()) => {
-                let _ = fs::remove_file(path);
-                true
-            }
+            Ok(()) => true,
             Err(TryLockError::WouldBlock | TryLockError::Error(_)) => false,
         }
+    }
+
+    /// The processes that have ended and may have left leases behind.
+    pub fn dead(&self) -> Vec<String> {
+        let files = fs::read_dir(&self.folder).into_iter().flatten().flatten();
+        let names = files.filter_map(|file| file.file_name().into_string().ok());
+        names.filter(|name| self.is_dead(name)).collect()
+    }
+
+    /// Forgets a process that has ended, once nothing of it is left.
+    pub fn forget(&self, name: &str) {
+        let _ = fs::remove_file(self.folder.join(name));
     }
 }
 
@@ -47,20 +54,16 @@ impl Owner {
     pub fn register(owners: &Owners) -> io::Result<Self> {
         let nanos = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
         let name = format!("{}-{nanos}", process::id());
-        let path = owners.folder.join(&name);
-        let locked = File::create_new(&path)?;
+        // Locked before it is seen under its name: whoever finds it unlocked knows that its process has ended.
+        let unseen = owners.folder.join(format!("{name}.new"));
+        let locked = File::create_new(&unseen)?;
         locked.lock()?;
-        Ok(Self { name, path, _locked: locked })
+        fs::rename(unseen, owners.folder.join(&name))?;
+        Ok(Self { name, _locked: locked })
     }
 
     /// The process's name.
     pub fn name(&self) -> &str {
         &self.name
-    }
-}
-
-impl Drop for Owner {
-    fn drop(&mut self) {
-        let _ = fs::remove_file(&self.path);
     }
 }

@@ -55,13 +55,22 @@ impl SqliteQueue {
     }
 
     /// The messages of processes that have ended are free at once.
-    fn release_dead(tx: &Transaction<'_>, owner: &str, owners: &Owners) -> Result<(), DatabaseError> {
-        let mut select =
-            tx.prepare_cached("SELECT DISTINCT owner FROM messages WHERE owner IS NOT NULL AND owner <> ?")?;
-        let others: Vec<String> = select.query_map([owner], |row| row.get(0))?.collect::<Result<_, _>>()?;
-        for other in others.iter().filter(|other| owners.is_dead(other)) {
-            tx.execute("UPDATE messages SET owner = NULL, visible = 0 WHERE owner = ?", [other])?;
+    async fn release_dead(&self) -> Result<(), QueueError> {
+        let dead = self.owners.dead();
+        if dead.is_empty() {
+            return Ok(());
         }
+        let released = dead.clone();
+        self.database
+            .write(Durability::Crash, move |tx| {
+                for owner in &released {
+                    tx.execute("UPDATE messages SET owner = NULL, visible = 0 WHERE owner = ?", [owner])
+                        .map_err(DatabaseError::from)?;
+                }
+                Ok::<(), QueueError>(())
+            })
+            .await?;
+        dead.iter().for_each(|owner| self.owners.forget(owner));
         Ok(())
     }
 }
@@ -74,13 +83,9 @@ impl Queue for SqliteQueue {
     }
 
     async fn receive(&self, most: usize) -> Result<Vec<Delivery>, QueueError> {
-        let (owner, owners, patience) = (self.owner.name().to_owned(), self.owners.clone(), self.patience);
-        self.database
-            .write(Durability::Crash, move |tx| {
-                Self::release_dead(tx, &owner, &owners)?;
-                Ok(receive(tx, &owner, most, patience)?)
-            })
-            .await
+        self.release_dead().await?;
+        let (owner, patience) = (self.owner.name().to_owned(), self.patience);
+        self.database.write(Durability::Crash, move |tx| Ok(receive(tx, &owner, most, patience)?)).await
     }
 
     async fn extend(&self, delivery: &Delivery) -> Result<(), QueueError> {

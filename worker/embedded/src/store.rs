@@ -15,11 +15,13 @@ use crate::{
 /// Table, log and signatures in one file.
 pub struct SqliteStore {
     pub(crate) database: Database,
+    /// For reading the log beside somebody who writes.
+    pub(crate) log_reader: Database,
 }
 
 impl SqliteStore {
-    pub(crate) fn new(database: Database) -> Self {
-        Self { database }
+    pub(crate) fn new(database: Database, log_reader: Database) -> Self {
+        Self { database, log_reader }
     }
 }
 
@@ -36,16 +38,14 @@ impl Store for SqliteStore {
     }
 
     async fn identity(&self, after: Seq) -> Result<IdentityTail, StoreError> {
-        self.database
-            .read_long(move |tx| {
-                let (seq, counter) = (log::head(tx, "IDENTITY")?, counter(tx)?);
-                Ok(IdentityTail { events: log::read_identity(tx, after)?, seq, counter })
-            })
-            .await
+        let read =
+            move |tx: &Transaction<'_>| Ok((log::read_identity(tx, after)?, log::head(tx, "IDENTITY")?, counter(tx)?));
+        let then = |(lines, seq, counter)| Ok(IdentityTail { events: log::parse(lines)?, seq, counter });
+        self.database.read_then(read, then).await
     }
 
     async fn read_log(&self, after: Seq, most: usize) -> Result<Vec<Recorded>, StoreError> {
-        self.database.read_long(move |tx| Ok(log::read(tx, after, most)?)).await
+        self.log_reader.read_then(move |tx| log::read(tx, after, most), log::parse).await
     }
 
     async fn signatures(&self, faces: &[FaceId]) -> Result<Vec<StoredFace>, StoreError> {
