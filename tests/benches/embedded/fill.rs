@@ -22,7 +22,7 @@ pub fn fill(folder: &Path, photos: usize) {
     database.pragma_update(None, "synchronous", "off").unwrap();
     database.pragma_update(None, "cache_size", -512 * 1024).unwrap();
     let tx = database.transaction().unwrap();
-    let mut filler = Filler { tx, seq: 0, rows: HashMap::new() };
+    let mut filler = Filler { tx, photos, seq: 0, rows: HashMap::new() };
     filler.persons();
     for n in 0..photos {
         filler.photo(n);
@@ -35,6 +35,7 @@ pub fn fill(folder: &Path, photos: usize) {
 
 struct Filler<'a> {
     tx: Transaction<'a>,
+    photos: usize,
     seq: i64,
     rows: HashMap<Key, serde_json::Map<String, serde_json::Value>>,
 }
@@ -42,7 +43,7 @@ struct Filler<'a> {
 impl Filler<'_> {
     /// One photo that all persons were first seen in; it has no row, as if it had been deleted since.
     fn persons(&mut self) {
-        let founder = image(usize::MAX);
+        let founder = image(0, 1);
         let face = |person: u32| FaceId { image: founder.clone(), n: u16::try_from(person).unwrap() };
         let allocation = |number: u32| Allocation {
             person: PersonId::new(number).unwrap(),
@@ -66,7 +67,7 @@ impl Filler<'_> {
     }
 
     fn photo(&mut self, n: usize) {
-        let event = Event::PhotoProcessed(processed(n));
+        let event = Event::PhotoProcessed(processed(n, self.photos));
         let Event::PhotoProcessed(photo) = &event else { unreachable!() };
         let row = json!({
             "entityType": "IMAGE", "assetType": "IMAGE", "imageId": photo.image_id, "uploadedBy": photo.uploader,
@@ -115,8 +116,8 @@ fn when() -> Timestamp {
     Timestamp::from_millis(1_754_040_268_957)
 }
 
-fn processed(n: usize) -> PhotoProcessed {
-    let image_id = image(n);
+fn processed(n: usize, all: usize) -> PhotoProcessed {
+    let image_id = image(n + 1, all);
     let number = u32::try_from(n).unwrap() % PERSONS + 1;
     let person = PersonId::new(number).unwrap();
     let seen = face(number);

@@ -55,11 +55,12 @@ impl Arrival {
 /// The n-th photo sent through the pipeline.
 pub fn upload(n: usize, arrival: Arrival) -> Upload {
     let image = match arrival {
-        Arrival::Scattered => image(usize::MAX / 2 + n),
-        Arrival::AsTaken => {
+        Arrival::AsTaken => image(1_000_000 + n, 1_000_000),
+        Arrival::Scattered => {
+            let mut random = fastrand::Rng::with_seed(n as u64);
             let mut content = [0; 16];
-            fastrand::Rng::with_seed(n as u64).fill(&mut content);
-            ImageId::of_content(Some(1_760_000_000 + i64::try_from(n).unwrap() * 10), content)
+            random.fill(&mut content);
+            ImageId::of_content(Some(random.i64(1_450_000_000..1_760_000_000)), content)
         }
     };
     Upload {
@@ -73,12 +74,12 @@ pub fn upload(n: usize, arrival: Arrival) -> Upload {
     }
 }
 
-/// The n-th photo's ID: a time of the last ten years, and a hash.
-pub fn image(n: usize) -> ImageId {
-    let mut random = fastrand::Rng::with_seed(n as u64);
+/// The ID of the n-th photo of `all`, taken one after the other in ten years.
+pub fn image(n: usize, all: usize) -> ImageId {
     let mut content = [0; 16];
-    random.fill(&mut content);
-    ImageId::of_content(Some(random.i64(1_450_000_000..1_760_000_000)), content)
+    fastrand::Rng::with_seed(n as u64).fill(&mut content);
+    let taken = 1_450_000_000 + 310_000_000 * n as u64 / all as u64;
+    ImageId::of_content(i64::try_from(taken).ok(), content)
 }
 
 /// The pipeline over this store, with nothing to do in the other stages.

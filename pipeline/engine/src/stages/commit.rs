@@ -4,8 +4,8 @@ use std::{collections::BTreeSet, time::Duration};
 
 use backon::{BackoffBuilder, ExponentialBuilder};
 use sparks_domain::{
-    Command, Email, Event, FaceId, Identity, ImageId, PhotoProcessed, PhotoState, Recognition, Recorded, Refusal,
-    Rejection, Source, decide,
+    Command, Email, Event, FaceId, Identity, ImageId, Outcome::Processed, PhotoProcessed, PhotoState, Recognition,
+    Recorded, Refusal, Rejection, Source, decide,
 };
 
 use super::{
@@ -103,7 +103,7 @@ impl Pipeline {
                 Ok(_) => rejected,
                 Err(error) => Err(error.into()),
             },
-            Err(Refusal::AlreadyCommitted(_)) => rejected,
+            Err(Refusal::AlreadyCommitted(state)) if state.outcome != Processed => rejected,
             Err(refusal) => Ok(refused(&refusal)),
         }
     }
