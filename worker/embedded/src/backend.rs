@@ -29,7 +29,7 @@ pub struct Embedded {
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// The folder or a file in it.
-    #[error("{path}: {source}")]
+    #[error("{path}")]
     Io {
         /// Which.
         path: PathBuf,
@@ -37,7 +37,7 @@ pub enum OpenError {
         source: io::Error,
     },
     /// The database.
-    #[error("{path}: {reason}")]
+    #[error("{path}: {reason} (restore it from a backup, or name another folder with --data)")]
     Database {
         /// Which.
         path: PathBuf,
