@@ -4,8 +4,8 @@ use std::{collections::BTreeSet, iter};
 
 use crate::{
     Allocation, Candidate, Email, Event, Face, FaceId, ImageId, Outcome, PersonId, PersonsAllocated, PhotoProcessed,
-    PhotoRejected, PhotoState, Rejection, Search, SeenFace, Seq, Source, TakenAt, Variants, Verdict, Version,
-    photo::round,
+    PhotoRejected, PhotoState, Rejection, Search, SeenFace, Seq, Source, TakenAt, Threshold, Variants, Verdict,
+    Version, photo::round,
 };
 
 /// What somebody wants decided.
@@ -70,7 +70,9 @@ pub struct Identity {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Policy {
     /// Similarity from which two faces are one person.
-    pub threshold: f32,
+    pub threshold: Threshold,
+    /// By how much the nearest person must be nearer than the next, lest the face stay nobody's.
+    pub margin: f32,
     /// How many candidates an event keeps per face.
     pub candidates: usize,
     /// A founding face is at least this large, in pixels.
@@ -79,6 +81,59 @@ pub struct Policy {
     pub min_sharpness: f32,
     /// A founding face is at least this certain.
     pub min_confidence: f32,
+    /// A founding face looks away at most this far.
+    pub max_turn: f32,
+}
+
+/// The policy among so many persons as are known.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Rules<'a> {
+    policy: &'a Policy,
+    /// The similarity from which a face is somebody.
+    pub threshold: f32,
+}
+
+impl Policy {
+    pub(crate) fn among(&self, persons: usize) -> Rules<'_> {
+        Rules { policy: self, threshold: round(self.threshold.among(persons), 1e4) }
+    }
+}
+
+impl Rules<'_> {
+    /// Whom the face is like, if anybody: the nearest, unless the next is nearly as near.
+    pub fn recognise(&self, candidates: &[Candidate]) -> Option<Verdict> {
+        let nearer =
+            |a: &&Candidate, b: &&Candidate| a.similarity.total_cmp(&b.similarity).then(b.person.cmp(&a.person));
+        let best = candidates.iter().filter(|candidate| candidate.similarity >= self.threshold).max_by(nearer)?;
+        let mut others = candidates.iter().filter(|candidate| candidate.person != best.person);
+        let rival = others.any(|candidate| best.similarity - candidate.similarity < self.policy.margin);
+        Some(if rival { Verdict::Ambiguous } else { Verdict::Matched(best.person) })
+    }
+
+    /// The candidates that an event keeps.
+    pub fn kept(&self, mut candidates: Vec<Candidate>) -> Vec<Candidate> {
+        candidates.truncate(self.policy.candidates);
+        for candidate in &mut candidates {
+            candidate.similarity = round(candidate.similarity, 1e4);
+        }
+        candidates
+    }
+
+    /// Whether a face is good enough that a person may be known by it.
+    fn may_found(&self, face: &SeenFace) -> bool {
+        face.quality.size >= self.policy.min_size
+            && face.quality.sharpness >= self.policy.min_sharpness
+            && face.confidence >= self.policy.min_confidence
+            && face.quality.turn.is_none_or(|turn| turn <= self.policy.max_turn)
+    }
+
+    /// Whether the person is better known with this face: a good one, and not too like those they are known by, which is
+    /// two thirds of the way from the threshold to the same.
+    fn enriches(&self, face: &SeenFace, candidates: &[Candidate], verdict: Verdict) -> bool {
+        let Verdict::Matched(person) = verdict else { return false };
+        let known = candidates.iter().find(|candidate| candidate.person == person);
+        self.may_found(face) && known.is_some_and(|known| known.similarity <= 1.0 - (1.0 - self.threshold) / 3.0)
+    }
 }
 
 /// Why nothing is to be decided.
@@ -104,10 +159,11 @@ pub fn decide(state: Option<&PhotoState>, command: Command, policy: &Policy) -> 
             refuse_repeat(state, &source, Outcome::Processed)?;
             let Recognition { analyzer, faces, search, identity } = recognition;
             let faces: Vec<SeenFace> = faces.into_iter().map(SeenFace::rounded).collect();
-            let verdicts = identify(&faces, &search, &identity, policy);
+            let rules = policy.among(search.persons);
+            let verdicts = identify(&faces, &search, &identity, rules);
             let first_face = state.map_or(0, |state| state.faces);
-            let allocations = allocations(&image_id, first_face, &faces, &verdicts, policy);
-            let templates: BTreeSet<u16> = allocations.iter().flat_map(|a| &a.templates).map(|face| face.n).collect();
+            let allocations = allocations(&image_id, first_face, &faces, &verdicts, rules);
+            let founding: BTreeSet<u16> = allocations.iter().flat_map(|a| &a.templates).map(|face| face.n).collect();
             let candidates = search.candidates.into_iter().chain(iter::repeat(Vec::new()));
             let faces = (first_face..).zip(faces).zip(candidates).zip(&verdicts);
             let processed = Event::PhotoProcessed(PhotoProcessed {
@@ -124,7 +180,10 @@ pub fn decide(state: Option<&PhotoState>, command: Command, policy: &Policy) -> 
                 first_face,
                 follows: state.map(|state| state.seq),
                 faces: faces
-                    .map(|(((n, face), near), verdict)| conclude(face, near, *verdict, templates.contains(&n), policy))
+                    .map(|(((n, face), near), verdict)| {
+                        let template = founding.contains(&n) || rules.enriches(&face, &near, *verdict);
+                        conclude(face, near, *verdict, template, rules)
+                    })
                     .collect(),
             });
             if allocations.is_empty() {
@@ -162,15 +221,14 @@ fn is_older(ours: Option<&str>, theirs: Option<&str>) -> bool {
 }
 
 /// Who each face is: somebody known, a stranger of this photo, or nobody.
-fn identify(faces: &[SeenFace], search: &Search, identity: &Identity, policy: &Policy) -> Vec<Verdict> {
-    let known = |n: usize| best_match(search.candidates.get(n).map_or(&[][..], Vec::as_slice), policy.threshold);
-    let mut verdicts: Vec<Option<Verdict>> = (0..faces.len()).map(|n| known(n).map(Verdict::Matched)).collect();
+fn identify(faces: &[SeenFace], search: &Search, identity: &Identity, rules: Rules<'_>) -> Vec<Verdict> {
+    let known = |n: usize| rules.recognise(search.candidates.get(n).map_or(&[][..], Vec::as_slice));
+    let mut verdicts: Vec<Option<Verdict>> = (0..faces.len()).map(known).collect();
 
     let strangers: Vec<usize> =
-        (0..faces.len()).filter(|n| verdicts[*n].is_none() && may_found(&faces[*n], policy)).collect();
+        (0..faces.len()).filter(|n| verdicts[*n].is_none() && rules.may_found(&faces[*n])).collect();
     let numbers = (identity.counter..u32::MAX).map(|last| last + 1).filter(|n| !identity.taken.contains(n));
-    for (cluster, person) in
-        clusters(&strangers, search, policy.threshold).iter().zip(numbers.filter_map(PersonId::new))
+    for (cluster, person) in clusters(&strangers, search, rules.threshold).iter().zip(numbers.filter_map(PersonId::new))
     {
         let best = best_face(cluster, faces);
         for n in cluster {
@@ -178,19 +236,7 @@ fn identify(faces: &[SeenFace], search: &Search, identity: &Identity, policy: &P
         }
     }
     let founders: Vec<_> = strangers.iter().filter_map(|n| Some((*n, verdicts[*n]?.person()?))).collect();
-    (0..faces.len()).map(|n| verdicts[n].unwrap_or_else(|| poor_face(n, &founders, search, policy))).collect()
-}
-
-fn best_match(candidates: &[Candidate], threshold: f32) -> Option<PersonId> {
-    let near = candidates.iter().filter(|candidate| candidate.similarity >= threshold);
-    near.max_by(|a, b| a.similarity.total_cmp(&b.similarity).then(b.person.cmp(&a.person))).map(|best| best.person)
-}
-
-/// Whether a face is good enough that a person may be known by it.
-fn may_found(face: &SeenFace, policy: &Policy) -> bool {
-    face.quality.size >= policy.min_size
-        && face.quality.sharpness >= policy.min_sharpness
-        && face.confidence >= policy.min_confidence
+    (0..faces.len()).map(|n| verdicts[n].unwrap_or_else(|| poor_face(n, &founders, search, rules))).collect()
 }
 
 /// The strangers' faces, those of one person together: whoever is alike, directly or through a third.
@@ -221,10 +267,10 @@ fn best_face(cluster: &[usize], faces: &[SeenFace]) -> usize {
 }
 
 /// A poor face is still somebody if it is like a stranger whose better face is in the same photo.
-fn poor_face(n: usize, founders: &[(usize, PersonId)], search: &Search, policy: &Policy) -> Verdict {
+fn poor_face(n: usize, founders: &[(usize, PersonId)], search: &Search, rules: Rules<'_>) -> Verdict {
     let like = |(m, person): &(usize, PersonId)| Candidate { person: *person, similarity: similarity(n, *m, search) };
     let relatives: Vec<_> = founders.iter().map(like).collect();
-    best_match(&relatives, policy.threshold).map_or(Verdict::TooPoor, Verdict::Matched)
+    rules.recognise(&relatives).unwrap_or(Verdict::TooPoor)
 }
 
 fn allocations(
@@ -232,7 +278,7 @@ fn allocations(
     first_face: u16,
     faces: &[SeenFace],
     verdicts: &[Verdict],
-    policy: &Policy,
+    rules: Rules<'_>,
 ) -> Vec<Allocation> {
     let number = |n: usize| first_face.saturating_add(u16::try_from(n).unwrap_or(u16::MAX));
     let face = |n: usize| FaceId { image: image.clone(), n: number(n) };
@@ -241,7 +287,7 @@ fn allocations(
             person: *person,
             face: face(n),
             templates: (0..verdicts.len())
-                .filter(|m| verdicts[*m].person() == Some(*person) && may_found(&faces[*m], policy))
+                .filter(|m| verdicts[*m].person() == Some(*person) && rules.may_found(&faces[*m]))
                 .map(face)
                 .collect(),
         }),
@@ -252,11 +298,7 @@ fn allocations(
     founded
 }
 
-fn conclude(face: SeenFace, mut candidates: Vec<Candidate>, verdict: Verdict, template: bool, policy: &Policy) -> Face {
-    candidates.truncate(policy.candidates);
-    for candidate in &mut candidates {
-        candidate.similarity = round(candidate.similarity, 1e4);
-    }
+fn conclude(face: SeenFace, near: Vec<Candidate>, verdict: Verdict, template: bool, rules: Rules<'_>) -> Face {
     Face {
         bounds: face.bounds,
         landmarks: face.landmarks,
@@ -264,8 +306,8 @@ fn conclude(face: SeenFace, mut candidates: Vec<Candidate>, verdict: Verdict, te
         confidence: face.confidence,
         attributes: face.attributes,
         model: face.model,
-        candidates,
-        threshold: policy.threshold,
+        candidates: rules.kept(near),
+        threshold: rules.threshold,
         verdict,
         template,
     }

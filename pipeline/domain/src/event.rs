@@ -3,7 +3,10 @@
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-use crate::{Email, EventId, Face, FaceId, ImageId, PersonId, Rejection, Seq, Source, TakenAt, Variants};
+use crate::{
+    Attributes, Candidate, Email, EventId, Face, FaceId, ImageId, PersonId, Rejection, Seq, Source, TakenAt, Variants,
+    Verdict,
+};
 
 /// Everything that can happen.
 #[derive(Debug, Clone, PartialEq)]
@@ -16,6 +19,12 @@ pub enum Event {
     PersonsAllocated(PersonsAllocated),
     /// A person got a name.
     PersonRenamed(PersonRenamed),
+    /// Faces that were nobody's are somebody's.
+    FacesReviewed(FacesReviewed),
+    /// Two persons are one.
+    PersonsMerged(PersonsMerged),
+    /// They are not.
+    MergeUndone(MergeUndone),
 }
 
 /// A photo was rendered, looked at and decided.
@@ -121,6 +130,102 @@ pub struct PersonRenamed {
     pub to: String,
 }
 
+/// Faces that were nobody's when their photo was decided are somebody's now that more is known.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FacesReviewed {
+    /// Schema version.
+    pub v: Version<1>,
+    /// The photo.
+    pub image_id: ImageId,
+    /// The identity event up to which the known persons were considered.
+    pub identity_seq: Seq,
+    /// The faces that were decided anew; the others stay as they are.
+    pub faces: Vec<ReviewedFace>,
+    /// The event about this photo that this one follows.
+    pub follows: Seq,
+}
+
+impl FacesReviewed {
+    /// The persons that were found.
+    pub fn persons(&self) -> impl Iterator<Item = PersonId> {
+        self.faces.iter().filter_map(|face| face.verdict.person())
+    }
+}
+
+/// One face, decided anew.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ReviewedFace {
+    /// Its number in the photo.
+    pub n: u16,
+    /// The nearest persons, nearest first.
+    pub candidates: Vec<Candidate>,
+    /// The similarity from which a candidate is the person.
+    pub threshold: f32,
+    /// Who it is.
+    pub verdict: Verdict,
+}
+
+/// Two persons turned out to be one.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PersonsMerged {
+    /// Schema version.
+    pub v: Version<1>,
+    /// Who both are from now on.
+    pub into: PersonId,
+    /// Who is nobody of their own any more.
+    pub from: PersonId,
+    /// The identity event the decision was made after.
+    pub identity_seq: Seq,
+    /// Why.
+    pub grounds: Grounds,
+    /// The row that goes, as it was: taking the merge back gives it back.
+    #[serde(default, skip_serializing_if = "Attributes::is_empty")]
+    pub row: Attributes,
+    /// The users who were `from` and are `into` now.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub users: Vec<Email>,
+}
+
+/// Why two persons are one.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Grounds {
+    /// Their faces are alike.
+    Alike(Evidence),
+    /// A human says so.
+    Told,
+}
+
+/// How alike two persons are.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Evidence {
+    /// The mean similarity over all pairs of their faces.
+    pub similarity: f32,
+    /// How far their nearest faces stand out from what is usual between them and everybody else, in deviations.
+    pub distinction: f32,
+    /// By how many deviations whoever comes next is behind.
+    pub lead: f32,
+    /// How far that is beyond what was needed; below zero it is not enough.
+    pub beyond: f32,
+    /// How many pairs of faces were compared.
+    pub pairs: u32,
+}
+
+/// A merge was taken back.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct MergeUndone {
+    /// Schema version.
+    pub v: Version<1>,
+    /// The merge.
+    pub merge: EventId,
+    /// Who both were.
+    pub into: PersonId,
+    /// Who is a person of their own again.
+    pub from: PersonId,
+    /// The identity event the decision was made after.
+    pub identity_seq: Seq,
+}
+
 /// An event this program cannot read. Skipping it would make every projection wrong, so nobody does.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UnreadableEvent {
@@ -147,6 +252,9 @@ impl Event {
             Self::PhotoRejected(_) => "PhotoRejected",
             Self::PersonsAllocated(_) => "PersonsAllocated",
             Self::PersonRenamed(_) => "PersonRenamed",
+            Self::FacesReviewed(_) => "FacesReviewed",
+            Self::PersonsMerged(_) => "PersonsMerged",
+            Self::MergeUndone(_) => "MergeUndone",
         }
     }
 
@@ -159,13 +267,19 @@ impl Event {
             Self::PhotoRejected(e) => format!("{}/{}{}", e.image_id, e.source.version, after(e.follows)),
             Self::PersonsAllocated(e) => e.photo_event.to_string(),
             Self::PersonRenamed(e) => format!("{}/{}", e.person, e.identity_seq),
+            Self::FacesReviewed(e) => format!("{}/{}", e.image_id, e.follows),
+            Self::PersonsMerged(e) => format!("{}/{}/{}", e.into, e.from, e.identity_seq),
+            Self::MergeUndone(e) => e.merge.to_string(),
         };
         EventId::about(self.event_type(), &subject)
     }
 
     /// Whether the event changes who is known, so that everybody who allocates must have seen it.
     pub fn is_identity(&self) -> bool {
-        matches!(self, Self::PersonsAllocated(_) | Self::PersonRenamed(_))
+        match self {
+            Self::PersonsAllocated(_) | Self::PersonRenamed(_) | Self::PersonsMerged(_) | Self::MergeUndone(_) => true,
+            Self::PhotoProcessed(_) | Self::PhotoRejected(_) | Self::FacesReviewed(_) => false,
+        }
     }
 
     /// The photo it is about, if it is about one.
@@ -173,7 +287,8 @@ impl Event {
         match self {
             Self::PhotoProcessed(e) => Some(&e.image_id),
             Self::PhotoRejected(e) => Some(&e.image_id),
-            Self::PersonsAllocated(_) | Self::PersonRenamed(_) => None,
+            Self::FacesReviewed(e) => Some(&e.image_id),
+            Self::PersonsAllocated(_) | Self::PersonRenamed(_) | Self::PersonsMerged(_) | Self::MergeUndone(_) => None,
         }
     }
 
@@ -184,6 +299,9 @@ impl Event {
             Self::PhotoRejected(e) => serde_json::to_string(e),
             Self::PersonsAllocated(e) => serde_json::to_string(e),
             Self::PersonRenamed(e) => serde_json::to_string(e),
+            Self::FacesReviewed(e) => serde_json::to_string(e),
+            Self::PersonsMerged(e) => serde_json::to_string(e),
+            Self::MergeUndone(e) => serde_json::to_string(e),
         }
         .unwrap_or_default() // plain structs with text keys always serialise
     }
@@ -195,6 +313,9 @@ impl Event {
             "PhotoRejected" => serde_json::from_str(data).map(Self::PhotoRejected),
             "PersonsAllocated" => serde_json::from_str(data).map(Self::PersonsAllocated),
             "PersonRenamed" => serde_json::from_str(data).map(Self::PersonRenamed),
+            "FacesReviewed" => serde_json::from_str(data).map(Self::FacesReviewed),
+            "PersonsMerged" => serde_json::from_str(data).map(Self::PersonsMerged),
+            "MergeUndone" => serde_json::from_str(data).map(Self::MergeUndone),
             unknown => return Err(UnreadableEvent::UnknownType(unknown.to_owned())),
         }
         .map_err(|e| UnreadableEvent::BadData { event_type: event_type.to_owned(), reason: e.to_string() })

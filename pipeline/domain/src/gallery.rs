@@ -1,11 +1,11 @@
 //! The faces persons are known by, and the search for the nearest.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    PersonId, Signature,
+    Merges, PersonId, Signature,
     photo::round,
     signature::{dot, dot_self},
 };
@@ -37,12 +37,15 @@ pub struct Search {
     pub candidates: Vec<Vec<Candidate>>,
     /// How alike the faces are among themselves, where somebody could be meant twice.
     pub alike: Vec<Similarity>,
+    /// Among how many persons the nearest were looked for.
+    pub persons: usize,
 }
 
 /// The templates of every person, in memory, apart by model: signatures of different models are never compared.
 #[derive(Debug, Default)]
 pub struct Gallery {
     models: HashMap<String, Templates>,
+    merges: Merges,
 }
 
 /// Templates of one model, end to end, so that a search walks memory in one direction.
@@ -51,9 +54,13 @@ struct Templates {
     dimensions: usize,
     bytes: Vec<i8>,
     owners: Vec<(PersonId, f32)>, // with the inverse of the template's length
+    of: BTreeMap<PersonId, Vec<usize>>,
 }
 
 impl Gallery {
+    /// How many templates a person is known by, before joins. A new one beyond takes the place of one that says the least.
+    pub const TEMPLATES: usize = 16;
+
     /// From now on `person` is also known by this signature. One that does not fit its model's others is not learnt.
     pub fn learn(&mut self, person: PersonId, model: &str, signature: &Signature) {
         let templates = self.models.entry(model.to_owned()).or_default();
@@ -61,10 +68,14 @@ impl Gallery {
         if templates.owners.is_empty() {
             templates.dimensions = bytes.len();
         }
-        if templates.dimensions == bytes.len() {
-            templates.bytes.extend_from_slice(bytes);
-            templates.owners.push((person, 1.0 / (dot_self(bytes) as f32).sqrt()));
+        if bytes.len() == templates.dimensions {
+            templates.learn(person, bytes);
         }
+    }
+
+    /// From now on persons are who these merges say.
+    pub fn follow(&mut self, merges: &Merges) {
+        self.merges.clone_from(merges);
     }
 
     /// How many templates there are.
@@ -75,6 +86,23 @@ impl Gallery {
     /// Whether nobody is known.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// The models whose signatures are known.
+    pub fn models(&self) -> impl Iterator<Item = &str> {
+        self.models.keys().map(String::as_str)
+    }
+
+    /// Everybody known by this model, as they are now, with their templates, by number.
+    pub fn persons(&self, model: &str) -> BTreeMap<PersonId, Vec<Template<'_>>> {
+        let mut persons: BTreeMap<PersonId, Vec<Template<'_>>> = BTreeMap::new();
+        if let Some(templates) = self.models.get(model) {
+            for (person, slots) in &templates.of {
+                let known = slots.iter().map(|slot| templates.template(*slot));
+                persons.entry(self.merges.now(*person)).or_default().extend(known);
+            }
+        }
+        persons
     }
 
     /// The `most` nearest persons, each by the nearest of their templates.
@@ -91,10 +119,67 @@ impl Gallery {
             let hopeless =
                 nearest.len() >= most && nearest.last().is_some_and(|last| similarity < last.similarity - 1e-3);
             if !hopeless {
-                insert(&mut nearest, Candidate { person: *person, similarity: round(similarity, 1e4) }, most);
+                let person = self.merges.now(*person);
+                insert(&mut nearest, Candidate { person, similarity: round(similarity, 1e4) }, most);
             }
         }
         nearest
+    }
+}
+
+impl Templates {
+    fn learn(&mut self, person: PersonId, bytes: &[i8]) {
+        let scale = 1.0 / (dot_self(bytes) as f32).sqrt();
+        let slots = self.of.entry(person).or_default();
+        if slots.len() < Gallery::TEMPLATES {
+            slots.push(self.owners.len());
+            self.owners.push((person, scale));
+            self.bytes.extend_from_slice(bytes);
+        } else if let Some(slot) = self.least_telling(person, Template { bytes, scale }) {
+            self.bytes[slot * self.dimensions..][..self.dimensions].copy_from_slice(bytes);
+            self.owners[slot] = (person, scale);
+        }
+    }
+
+    /// The template that says least beside the others and the new one; `None` if that is the new one. Of the two that are
+    /// most alike it is the one that is more like the rest, so that what stays is diverse.
+    fn least_telling(&self, person: PersonId, new: Template<'_>) -> Option<usize> {
+        let slots = &self.of[&person];
+        let all: Vec<Template<'_>> = slots.iter().map(|slot| self.template(*slot)).chain([new]).collect();
+        let alike = |a: usize| -> (f32, f32) {
+            let others = (0..all.len()).filter(|b| *b != a).map(|b| all[a].similarity(all[b]));
+            others.fold((-1.0, 0.0), |(most, sum), similarity| (similarity.max(most), similarity + sum))
+        };
+        let least = (0..all.len()).map(|a| (alike(a), a)).max_by(|((most_a, sum_a), a), ((most_b, sum_b), b)| {
+            most_a.total_cmp(most_b).then(sum_a.total_cmp(sum_b)).then(a.cmp(b))
+        });
+        least.and_then(|(_, a)| slots.get(a).copied())
+    }
+
+    fn template(&self, slot: usize) -> Template<'_> {
+        let bytes = &self.bytes[slot * self.dimensions..][..self.dimensions];
+        Template { bytes, scale: self.owners[slot].1 }
+    }
+}
+
+/// What a person is known by.
+#[derive(Debug, Clone, Copy)]
+pub struct Template<'a> {
+    bytes: &'a [i8],
+    scale: f32,
+}
+
+impl<'a> From<&'a Signature> for Template<'a> {
+    fn from(signature: &'a Signature) -> Self {
+        let bytes = signature.as_slice();
+        Self { bytes, scale: 1.0 / (dot_self(bytes) as f32).sqrt() }
+    }
+}
+
+impl Template<'_> {
+    /// The cosine of the angle to another template.
+    pub fn similarity(self, other: Template<'_>) -> f32 {
+        dot(self.bytes, other.bytes) as f32 * self.scale * other.scale
     }
 }
 

@@ -3,34 +3,43 @@
 //! Pure, synchronous and deterministic. Deliberately absent: clocks, randomness, I/O, settings files. What varies comes in
 //! as an argument, so the same input always gives the same events.
 
+mod consolidate;
 mod decide;
 mod drift;
 mod event;
 mod gallery;
 mod ids;
 mod item;
+mod merges;
 mod people;
 mod photo;
 mod project;
 mod record;
+mod review;
+mod scale;
 mod signature;
 mod state;
 mod time;
 
+pub use consolidate::{Consolidation, Join, consolidate};
 pub use decide::{Command, Identity, Policy, Recognition, Refusal, decide};
 pub use drift::{Difference, drift};
 pub use event::{
-    Allocation, Event, PersonRenamed, PersonsAllocated, PhotoProcessed, PhotoRejected, UnreadableEvent, Version,
+    Allocation, Event, Evidence, FacesReviewed, Grounds, MergeUndone, PersonRenamed, PersonsAllocated, PersonsMerged,
+    PhotoProcessed, PhotoRejected, ReviewedFace, UnreadableEvent, Version,
 };
-pub use gallery::{Candidate, Gallery, Search, Similarity};
+pub use gallery::{Candidate, Gallery, Search, Similarity, Template};
 pub use ids::{Email, EventId, FaceId, ImageId, InvalidId, PersonId};
 pub use item::{Attributes, Item, Key, Mutation, Presence};
+pub use merges::Merges;
 pub use people::{People, Person};
 pub use photo::{
     Face, FaceBox, Point, Quality, RejectCode, Rejection, SeenFace, Source, TakenAt, Variant, Variants, Verdict,
 };
 pub use project::{Projection, TaggingKey};
 pub use record::{Recorded, Seq};
+pub use review::{Review, review};
+pub use scale::{Scale, Threshold};
 pub use signature::Signature;
 pub use state::{Outcome, PhotoState};
 pub use time::Timestamp;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::{Event, PersonId, Timestamp};
+use crate::{Event, Merges, PersonId, Timestamp};
 
 /// What the log knows of one person.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,11 +17,13 @@ pub struct Person {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct People {
     persons: BTreeMap<PersonId, Person>,
+    merges: Merges,
 }
 
 impl People {
     /// Takes in one more event.
     pub fn evolve(&mut self, event: &Event, when: Timestamp) {
+        self.merges.evolve(event);
         match event {
             Event::PersonsAllocated(e) => self.persons.extend(e.persons.iter().map(|allocation| {
                 let person = allocation.person;
@@ -32,18 +34,38 @@ impl People {
                     person.display_name.clone_from(&e.to);
                 }
             }
-            Event::PhotoProcessed(_) | Event::PhotoRejected(_) => {}
+            _ => {}
         }
     }
 
-    /// What is known of this one.
-    pub fn get(&self, person: PersonId) -> Option<&Person> {
-        self.persons.get(&person)
+    /// What is known of this one. Whoever has no name of their own has that of the first who was joined into them.
+    pub fn get(&self, person: PersonId) -> Option<Person> {
+        let own = self.persons.get(&person)?;
+        let named = |id: &PersonId| self.persons.get(id).filter(|known| known.display_name != id.to_string());
+        let named = self.merges.members(person).iter().find_map(named);
+        let name = if own.display_name == person.to_string() { named.unwrap_or(own) } else { own };
+        Some(Person { display_name: name.display_name.clone(), created: own.created })
     }
 
-    /// Everybody, by number.
-    pub fn iter(&self) -> impl Iterator<Item = (PersonId, &Person)> {
-        self.persons.iter().map(|(id, person)| (*id, person))
+    /// Everybody who is nobody else, by number.
+    pub fn iter(&self) -> impl Iterator<Item = (PersonId, Person)> {
+        let present = self.persons.keys().filter(|id| !self.merges.is_absorbed(**id));
+        present.filter_map(|id| Some((*id, self.get(*id)?)))
+    }
+
+    /// How many there are who are nobody else.
+    pub fn len(&self) -> usize {
+        self.persons.len() - self.merges.absorbed().count()
+    }
+
+    /// Whether nobody is known.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Who turned out to be whom.
+    pub fn merges(&self) -> &Merges {
+        &self.merges
     }
 
     /// The highest number ever given out.

@@ -181,6 +181,8 @@ pub enum Verdict {
     Founded(PersonId),
     /// It is like nobody known, and too poor to found a person.
     TooPoor,
+    /// It is like several persons, and nearly as like one as the other.
+    Ambiguous,
 }
 
 impl Verdict {
@@ -188,7 +190,7 @@ impl Verdict {
     pub fn person(self) -> Option<PersonId> {
         match self {
             Self::Matched(person) | Self::Founded(person) => Some(person),
-            Self::TooPoor => None,
+            Self::TooPoor | Self::Ambiguous => None,
         }
     }
 }

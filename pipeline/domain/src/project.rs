@@ -1,9 +1,12 @@
 //! From events to rows of the platform's table: the one place that knows the contract's attributes.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
 use crate::{
-    Attributes, Event, Key, Mutation, People, Person, PersonId, PhotoProcessed, PhotoState, Presence, Timestamp,
+    Attributes, Email, Event, Key, Merges, Mutation, People, Person, PersonId, PersonsMerged, PhotoProcessed,
+    PhotoState, Presence, Timestamp,
 };
 
 /// What `TAGGING.s3Key` holds.
@@ -24,31 +27,100 @@ pub struct Projection {
 }
 
 impl Projection {
-    /// The changes that `event` makes to the table, given what its photo was before.
-    pub fn project(&self, before: Option<&PhotoState>, event: &Event, when: Timestamp) -> Vec<Mutation> {
+    /// The changes that `event` makes to the table, given what its photo was before and who is whom.
+    pub fn project(
+        &self,
+        before: Option<&PhotoState>,
+        event: &Event,
+        when: Timestamp,
+        merges: &Merges,
+    ) -> Vec<Mutation> {
         match event {
-            Event::PhotoProcessed(event) => self.photo(before, event, when),
+            Event::PhotoProcessed(event) => {
+                let left = before.map(|state| state.persons.as_slice()).unwrap_or_default();
+                self.photo(event, when, &event.persons(), left, merges)
+            }
             Event::PersonsAllocated(_) => {
                 let mut people = People::default();
                 people.evolve(event, when);
-                let rows = people.iter().map(|(id, person)| Self::person(id, person));
+                let rows = people.iter().map(|(id, person)| Self::person(id, &person));
                 rows.chain([Self::counter(people.highest())]).collect()
             }
-            Event::PersonRenamed(event) => vec![Mutation::Set {
-                key: Key::person(event.person),
-                presence: Presence::Required,
-                attributes: attributes(json!({ "displayName": event.to })),
-                at_least: Attributes::new(),
-            }],
+            Event::PersonRenamed(event) => vec![Self::named(event.person, &event.to)],
             // A photo that cannot be taken leaves the platform's row as the platform made it.
             Event::PhotoRejected(_) => Vec::new(),
+            // What these make of the table takes more than the event: see `photo`, `merged` and `unmerged`.
+            Event::FacesReviewed(_) | Event::PersonsMerged(_) | Event::MergeUndone(_) => Vec::new(),
         }
     }
 
+    /// The rows of a photo that shows these persons, and no longer those who `left`. All are named as they were decided.
+    pub fn photo(
+        &self,
+        event: &PhotoProcessed,
+        when: Timestamp,
+        persons: &[PersonId],
+        left: &[PersonId],
+        merges: &Merges,
+    ) -> Vec<Mutation> {
+        let now = merges.all_now(persons);
+        let (large, medium) = (&event.variants.large.key, &event.variants.medium.key);
+        let image = Mutation::Set {
+            key: Key::image(&event.image_id, &event.uploader),
+            presence: Presence::Required,
+            attributes: attributes(json!({
+                "images": { "large": large, "medium": medium, "processedAt": when },
+                "persons": now,
+            })),
+            // The platform, too, writes this one when somebody edits the photo.
+            at_least: attributes(json!({ "lastModified": when })),
+        };
+        let guises: BTreeSet<PersonId> = persons.iter().chain(left).flat_map(|person| merges.guises(*person)).collect();
+        let stale = guises.into_iter().filter(|person| !now.contains(person));
+        let stale = stale.map(|person| Mutation::Delete { key: Key::tagging(&event.image_id, person) });
+        let taggings = now.iter().map(|person| Mutation::Set {
+            key: Key::tagging(&event.image_id, *person),
+            presence: Presence::Any,
+            attributes: attributes(json!({
+                "entityType": format!("TAGGING#{person}"),
+                "s3Key": match self.tagging_key { TaggingKey::Large => large, TaggingKey::Original => &event.source.key },
+                "images": { "large": large, "medium": medium },
+                "createdAt": when.unix_seconds(),
+            })),
+            at_least: Attributes::new(),
+        });
+        [image].into_iter().chain(stale).chain(taggings).collect()
+    }
+
     /// What this event, replaced by a later one of the same photo, must not have left behind.
-    pub fn superseded(&self, now: &PhotoState, event: &PhotoProcessed) -> Vec<Mutation> {
-        let gone = event.persons().into_iter().filter(|person| !now.persons.contains(person));
-        gone.map(|person| Mutation::Delete { key: Key::tagging(&event.image_id, person) }).collect()
+    pub fn superseded(&self, now: &PhotoState, event: &PhotoProcessed, merges: &Merges) -> Vec<Mutation> {
+        let shown = merges.all_now(&now.persons);
+        let persons = event.persons().into_iter().flat_map(|person| merges.guises(person));
+        let gone: BTreeSet<PersonId> = persons.filter(|person| !shown.contains(person)).collect();
+        gone.into_iter().map(|person| Mutation::Delete { key: Key::tagging(&event.image_id, person) }).collect()
+    }
+
+    /// What a merge makes of the rows of persons and users; photos follow one by one. `people` know of the merge.
+    pub fn merged(&self, event: &PersonsMerged, people: &People) -> Vec<Mutation> {
+        let gone = Mutation::Delete { key: Key::person(event.from) };
+        let name = people.get(event.into).map(|person| Self::named(event.into, &person.display_name));
+        let users = event.users.iter().map(|user| Self::user(user, event.into));
+        [gone].into_iter().chain(name).chain(users).collect()
+    }
+
+    /// What taking a merge back makes of the rows of persons and users: what was there before it. `people` know of it.
+    pub fn unmerged(&self, merged: &PersonsMerged, users: &[Email], people: &People) -> Vec<Mutation> {
+        let name = people.get(merged.into).map(|person| Self::named(merged.into, &person.display_name));
+        let back = people.get(merged.from).map(|person| Self::person(merged.from, &person));
+        let back = back.map(|row| match row {
+            Mutation::Set { key, presence, attributes, at_least } => {
+                let attributes = merged.row.clone().into_iter().chain(attributes).collect();
+                Mutation::Set { key, presence, attributes, at_least }
+            }
+            delete @ Mutation::Delete { .. } => delete,
+        });
+        let users = users.iter().map(|user| Self::user(user, merged.from));
+        back.into_iter().chain(name).chain(users).collect()
     }
 
     /// A person's row.
@@ -81,34 +153,17 @@ impl Projection {
         format!("persons/{person}.jpg")
     }
 
-    fn photo(&self, before: Option<&PhotoState>, event: &PhotoProcessed, when: Timestamp) -> Vec<Mutation> {
-        let persons = event.persons();
-        let (large, medium) = (&event.variants.large.key, &event.variants.medium.key);
-        let image = Mutation::Set {
-            key: Key::image(&event.image_id, &event.uploader),
-            presence: Presence::Required,
-            attributes: attributes(json!({
-                "images": { "large": large, "medium": medium, "processedAt": when },
-                "persons": persons,
-            })),
-            // The platform, too, writes this one when somebody edits the photo.
-            at_least: attributes(json!({ "lastModified": when })),
-        };
-        let left = before.map(|state| state.persons.as_slice()).unwrap_or_default().iter();
-        let left = left.filter(|person| !persons.contains(person));
-        let left = left.map(|person| Mutation::Delete { key: Key::tagging(&event.image_id, *person) });
-        let taggings = persons.iter().map(|person| Mutation::Set {
-            key: Key::tagging(&event.image_id, *person),
-            presence: Presence::Any,
-            attributes: attributes(json!({
-                "entityType": format!("TAGGING#{person}"),
-                "s3Key": match self.tagging_key { TaggingKey::Large => large, TaggingKey::Original => &event.source.key },
-                "images": { "large": large, "medium": medium },
-                "createdAt": when.unix_seconds(),
-            })),
-            at_least: Attributes::new(),
-        });
-        [image].into_iter().chain(left).chain(taggings).collect()
+    fn named(person: PersonId, name: &str) -> Mutation {
+        Self::set(Key::person(person), json!({ "displayName": name }))
+    }
+
+    fn user(email: &Email, person: PersonId) -> Mutation {
+        Self::set(Key::user(email), json!({ "personId": person }))
+    }
+
+    fn set(key: Key, values: Value) -> Mutation {
+        let attributes = attributes(values);
+        Mutation::Set { key, presence: Presence::Required, attributes, at_least: Attributes::new() }
     }
 }
 

@@ -22,7 +22,7 @@ pub struct PhotoState {
     /// How many faces of it have a number.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub faces: u16,
-    /// The persons tagged in it.
+    /// The persons in it, as they were decided: [`Merges`](crate::Merges) say who they are now.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub persons: Vec<PersonId>,
 }
@@ -60,7 +60,15 @@ impl PhotoState {
                 faces: before.as_ref().map_or(0, |state| state.faces),
                 persons: before.map(|state| state.persons).unwrap_or_default(),
             }),
-            Event::PersonsAllocated(_) | Event::PersonRenamed(_) => before,
+            Event::FacesReviewed(e) => before.map(|mut state| {
+                state.persons.extend(e.persons());
+                state.persons.sort_unstable();
+                state.persons.dedup();
+                Self { seq, ..state }
+            }),
+            Event::PersonsAllocated(_) | Event::PersonRenamed(_) | Event::PersonsMerged(_) | Event::MergeUndone(_) => {
+                before
+            }
         }
     }
 }

@@ -1,14 +1,11 @@
 //! The index inside this process: the gallery of everybody the log knows.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, PoisonError, RwLock},
-};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use async_trait::async_trait;
-use sparks_domain::{Event, FaceId, Gallery, Identity, PersonId, Search, SeenFace};
+use sparks_domain::{Gallery, Identity, Merges, People, Search, SeenFace, Seq};
 
-use crate::{FaceIndex, Found, IndexError, Store, StoreError, StoredFace};
+use crate::{FaceIndex, Found, IndexError, Store, StoreError};
 
 /// Everybody known, in memory, complete up to an identity event. It follows the log and is never ahead of it.
 pub struct GalleryIndex {
@@ -18,61 +15,76 @@ pub struct GalleryIndex {
     following: tokio::sync::Mutex<()>,
 }
 
+/// What has been learnt.
 #[derive(Default)]
-struct Known {
-    gallery: Gallery,
-    identity: Identity,
+pub struct Known {
+    /// What everybody looks like.
+    pub gallery: Gallery,
+    /// Who everybody is.
+    pub people: People,
+    /// Up to which identity event that is everybody.
+    pub identity: Identity,
+    merges: Arc<Merges>,
+    templates: Seq,
 }
 
+/// Templates are learnt this many at a time.
+const BATCH: usize = 8192;
+
 impl GalleryIndex {
-    /// The index of everybody this store knows by now, answering with so many candidates a face.
+    /// The index of everybody this store knows by now, answering with so many candidates a face, but with two at least:
+    /// one alone does not tell whether there is another nearly as near.
     pub async fn load(store: Arc<dyn Store>, candidates: usize) -> Result<Self, StoreError> {
-        let index = Self { store, candidates, known: RwLock::default(), following: tokio::sync::Mutex::default() };
+        let (known, following) = (RwLock::default(), tokio::sync::Mutex::default());
+        let index = Self { store, candidates: candidates.max(2), known, following };
         index.follow().await?;
         Ok(index)
     }
 
-    /// How many templates are known.
-    pub fn templates(&self) -> usize {
-        self.known.read().unwrap_or_else(PoisonError::into_inner).gallery.len()
+    /// What has been learnt so far.
+    pub fn known(&self) -> RwLockReadGuard<'_, Known> {
+        self.known.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Learns the identity events since the last time. One at a time: two would teach the same template twice.
-    async fn follow(&self) -> Result<(), StoreError> {
+    /// Learns what has been committed since the last time: who is who, then what they look like, so that whoever is known
+    /// is also recognised. One at a time: two would teach the same template twice.
+    pub async fn follow(&self) -> Result<(), StoreError> {
         let _alone = self.following.lock().await;
-        let after = self.known.read().unwrap_or_else(PoisonError::into_inner).identity.seq;
-        let tail = self.store.identity(after).await?;
-        let templates: Vec<(PersonId, FaceId)> =
-            tail.events.iter().flat_map(|recorded| templates(&recorded.event)).collect();
-        let faces: Vec<FaceId> = templates.iter().map(|(_, face)| face.clone()).collect();
-        let signatures = self.store.signatures(&faces).await?;
-        let signatures: HashMap<&FaceId, &StoredFace> =
-            signatures.iter().map(|stored| (&stored.face, stored)).collect();
-        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
-        for (person, face) in templates {
-            // An erased signature is no longer there: the person is not recognised by it any more.
-            if let Some(stored) = signatures.get(&face) {
-                known.gallery.learn(person, &stored.model, &stored.signature);
+        let (identity, mut templates) = {
+            let known = self.known();
+            (known.identity.seq, known.templates)
+        };
+        let tail = self.store.identity(identity).await?;
+        loop {
+            let batch = self.store.templates(templates, BATCH).await?;
+            let Some(last) = batch.last().map(|decided| decided.seq) else { break };
+            let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+            for kept in batch.into_iter().map(|decided| decided.kept) {
+                if let Some(person) = kept.person {
+                    known.gallery.learn(person, &kept.model, &kept.signature);
+                }
             }
+            known.templates = last;
+            templates = last;
         }
-        known.identity = Identity { seq: tail.seq, counter: tail.counter, ..Identity::default() };
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        let Known { gallery, people, identity, merges, .. } = &mut *known;
+        for recorded in &tail.events {
+            people.evolve(&recorded.event, recorded.when);
+        }
+        if **merges != *people.merges() {
+            *merges = Arc::new(people.merges().clone());
+            gallery.follow(merges);
+        }
+        *identity = Identity { seq: tail.seq, counter: tail.counter, ..Identity::default() };
         Ok(())
-    }
-}
-
-fn templates(event: &Event) -> Vec<(PersonId, FaceId)> {
-    match event {
-        Event::PersonsAllocated(e) => {
-            e.persons.iter().flat_map(|a| a.templates.iter().map(|face| (a.person, face.clone()))).collect()
-        }
-        _ => Vec::new(),
     }
 }
 
 #[async_trait]
 impl FaceIndex for GalleryIndex {
     async fn search(&self, faces: &[SeenFace]) -> Result<Found, IndexError> {
-        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        let known = self.known();
         let nearest = |face: &SeenFace| match &face.signature {
             Some(signature) => known.gallery.nearest(&face.model, signature, self.candidates),
             None => Vec::new(),
@@ -80,11 +92,16 @@ impl FaceIndex for GalleryIndex {
         let search = Search {
             candidates: faces.iter().map(nearest).collect(),
             alike: Search::among(faces.iter().map(|face| (face.model.as_str(), face.signature.as_ref()))),
+            persons: known.people.len(),
         };
         Ok(Found { search, identity: known.identity.clone() })
     }
 
     async fn refresh(&self) -> Result<(), IndexError> {
         Ok(self.follow().await?)
+    }
+
+    fn merges(&self) -> Arc<Merges> {
+        Arc::clone(&self.known().merges)
     }
 }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use sparks_domain::{
-    Difference, Event, Identity, ImageId, Key, Mutation, People, PersonId, PersonRenamed, PhotoState, Projection,
-    Recorded, Seq, Version,
+    Difference, Event, Identity, ImageId, Key, Merges, Mutation, People, PersonId, PersonRenamed, PhotoState,
+    Projection, Recorded, Seq, Version,
 };
 
 use crate::{Clock, Commit, CommitError, Maintenance, StoreError};
@@ -43,7 +43,6 @@ const BATCH: usize = 2048;
 struct Chapter {
     last: Seq,
     events: u64,
-    identity: Vec<Recorded>,
     photos: Vec<Vec<Mutation>>,
 }
 
@@ -58,20 +57,24 @@ impl Rebuilder {
     pub async fn run(&self, write: bool, progress: impl Fn(Seq)) -> Result<Drift, StoreError> {
         let mut drift = Drift::default();
         let mut people = People::default();
-        let mut chapter = self.read(Seq(0)).await?;
-        while let Some(Chapter { last, events, identity, photos }) = chapter {
-            for recorded in &identity {
-                people.evolve(&recorded.event, recorded.when);
-            }
+        // Who is who comes first: every photo is shown with who its persons are now.
+        let identity = self.store.identity(Seq(0)).await?;
+        for recorded in &identity.events {
+            people.evolve(&recorded.event, recorded.when);
+        }
+        let merges = people.merges().clone();
+        let mut chapter = self.read(Seq(0), &merges).await?;
+        while let Some(Chapter { last, events, photos }) = chapter {
             drift.events += events;
             // The next chapter is read and understood while this one is compared.
-            (chapter, ()) = tokio::try_join!(self.read(last), self.mend(photos, write, &mut drift))?;
+            (chapter, ()) = tokio::try_join!(self.read(last, &merges), self.mend(photos, write, &mut drift))?;
             progress(last);
         }
         self.adopt_names(&mut people, write, &mut drift).await?;
-        let persons = people.iter().map(|(id, person)| vec![Projection::person(id, person)]);
+        let persons = people.iter().map(|(id, person)| vec![Projection::person(id, &person)]);
+        let gone = merges.absorbed().map(|(id, _)| vec![Mutation::Delete { key: Key::person(id) }]);
         let counter = vec![Projection::counter(people.highest())];
-        let rows: Vec<_> = persons.chain((people.highest() > 0).then_some(counter)).collect();
+        let rows: Vec<_> = persons.chain(gone).chain((people.highest() > 0).then_some(counter)).collect();
         for rows in rows.chunks(BATCH) {
             self.mend(rows.to_vec(), write, &mut drift).await?;
         }
@@ -88,7 +91,7 @@ impl Rebuilder {
                     continue;
                 };
                 let Some(known) = people.get(person).filter(|known| known.display_name != name) else { continue };
-                let (from, to) = (known.display_name.clone(), name.to_owned());
+                let (from, to) = (known.display_name, name.to_owned());
                 drift.renamed.push((person, to.clone()));
                 let renamed = |seq| PersonRenamed { v: Version, person, identity_seq: seq, from, to };
                 let event = if write { self.record(renamed).await? } else { Event::PersonRenamed(renamed(Seq(0))) };
@@ -103,13 +106,11 @@ impl Rebuilder {
         let event = Event::PersonRenamed(renamed(tail.seq));
         let when = self.clock.now();
         let commit = Commit {
-            photo: None,
             identity: Some(Identity { seq: tail.seq, counter: tail.counter, ..Identity::default() }),
             actor: self.actor.clone(),
-            when,
-            mutations: self.projection.project(None, &event, when),
+            mutations: self.projection.project(None, &event, when, &Merges::default()),
             events: vec![event.clone()],
-            signatures: Vec::new(),
+            ..Commit::without_events(when, None)
         };
         match self.store.commit(&commit).await {
             Ok(_) => Ok(event),
@@ -118,24 +119,28 @@ impl Rebuilder {
         }
     }
 
-    /// The events after `after`, and what their photos should be in the table: only a photo's last event counts.
-    async fn read(&self, after: Seq) -> Result<Option<Chapter>, StoreError> {
+    /// The events after `after`, and what their photos should be in the table: only what a photo shows now counts.
+    async fn read(&self, after: Seq, merges: &Merges) -> Result<Option<Chapter>, StoreError> {
         let batch = self.store.read_log(after, BATCH).await?;
         let Some(last) = batch.last().map(|recorded| recorded.seq) else { return Ok(None) };
         let events = batch.len() as u64;
-        let (photos, identity): (Vec<_>, Vec<_>) = batch.into_iter().partition(|r| r.event.image().is_some());
-        let images: Vec<ImageId> = photos.iter().filter_map(|recorded| recorded.event.image().cloned()).collect();
+        let photos: Vec<_> = batch.iter().filter_map(|r| Some((r, r.event.image()?.clone()))).collect();
+        let images: Vec<ImageId> = photos.iter().map(|(_, image)| image.clone()).collect();
         let states = self.store.photos(&images).await?;
-        let photos = photos.iter().zip(states).map(|(recorded, state)| self.photo(recorded, state.as_ref())).collect();
-        Ok(Some(Chapter { last, events, identity, photos }))
+        let photos = photos.iter().zip(states).map(|((recorded, _), state)| self.photo(recorded, state, merges));
+        Ok(Some(Chapter { last, events, photos: photos.collect() }))
     }
 
-    fn photo(&self, recorded: &Recorded, state: Option<&PhotoState>) -> Vec<Mutation> {
+    fn photo(&self, recorded: &Recorded, state: Option<PhotoState>, merges: &Merges) -> Vec<Mutation> {
         match (&recorded.event, state) {
             (Event::PhotoProcessed(event), Some(state)) if state.shows > Some(recorded.seq) => {
-                self.projection.superseded(state, event)
+                self.projection.superseded(&state, event, merges)
             }
-            (event, _) => self.projection.project(None, event, recorded.when),
+            (Event::PhotoProcessed(event), Some(state)) => {
+                self.projection.photo(event, recorded.when, &state.persons, &[], merges)
+            }
+            // A review says who the persons are of a photo that an earlier event put there.
+            (_, _) => Vec::new(),
         }
     }
 

@@ -40,7 +40,7 @@ pub(crate) enum DatabaseError {
     Newer(String),
 }
 
-const SCHEMA: i64 = 1;
+const SCHEMA: i64 = 2;
 
 impl Database {
     /// Opens the file, making its tables if it is new.
@@ -58,6 +58,10 @@ impl Database {
         match transaction.pragma_query_value(None, "user_version", |row| row.get(0))? {
             0 => {
                 transaction.execute_batch(include_str!("schema.sql"))?;
+                transaction.pragma_update(None, "user_version", SCHEMA)?;
+            }
+            1 => {
+                transaction.execute_batch(include_str!("schema_2.sql"))?;
                 transaction.pragma_update(None, "user_version", SCHEMA)?;
             }
             SCHEMA => {}

@@ -5,6 +5,7 @@
 
 mod backend;
 mod database;
+mod faces;
 mod files;
 mod intake;
 mod log;

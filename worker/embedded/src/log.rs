@@ -46,7 +46,8 @@ pub(crate) fn head(tx: &Transaction<'_>, lane: &str) -> Result<Seq, DatabaseErro
     Ok(head.query_row([lane], |row| sequence(row, 0))?)
 }
 
-fn move_head(tx: &Transaction<'_>, lane: &str, seq: Seq) -> Result<(), DatabaseError> {
+/// This is the last sequence of the lane from now on.
+pub(crate) fn move_head(tx: &Transaction<'_>, lane: &str, seq: Seq) -> Result<(), DatabaseError> {
     tx.prepare_cached("UPDATE heads SET seq = ? WHERE lane = ?")?.execute(params![number(seq), lane])?;
     Ok(())
 }
@@ -132,10 +133,12 @@ fn subject(image: &ImageId) -> String {
     format!("IMG#{image}")
 }
 
-fn sequence(row: &Row<'_>, column: usize) -> rusqlite::Result<Seq> {
+/// The sequence in a column.
+pub(crate) fn sequence(row: &Row<'_>, column: usize) -> rusqlite::Result<Seq> {
     Ok(Seq(row.get::<_, i64>(column)?.cast_unsigned()))
 }
 
-fn number(seq: Seq) -> i64 {
+/// A sequence as SQLite keeps it.
+pub(crate) fn number(seq: Seq) -> i64 {
     i64::try_from(seq.0).unwrap_or(i64::MAX)
 }

@@ -1,12 +1,18 @@
 //! Walking and mending the whole table.
 
+use std::collections::BTreeSet;
+
 use async_trait::async_trait;
 use rusqlite::{Transaction, params};
 use sha2::{Digest, Sha256};
-use sparks_domain::{Attributes, ImageId, Item, Key, Mutation, PhotoState, Presence, Seq, drift};
-use sparks_engine::{Fingerprint, Maintenance, Mended, StoreError};
+use sparks_domain::{Attributes, FaceId, ImageId, Item, Key, Mutation, PersonId, PhotoState, Presence, Seq, drift};
+use sparks_engine::{DecidedFace, Fingerprint, Maintenance, Mended, StoreError};
 
-use crate::{SqliteStore, database::DatabaseError, log, rows};
+use crate::{
+    SqliteStore,
+    database::{DatabaseError, Durability},
+    faces, log, rows,
+};
 
 #[async_trait]
 impl Maintenance for SqliteStore {
@@ -35,6 +41,23 @@ impl Maintenance for SqliteStore {
             Ok(mended)
         };
         if write { self.database.write_long(work).await } else { self.database.read_long(work).await }
+    }
+
+    async fn unidentified(&self, after: Option<&FaceId>, most: usize) -> Result<Vec<DecidedFace>, StoreError> {
+        let after = after.cloned();
+        self.database.read_long(move |tx| Ok(faces::unidentified(tx, after.as_ref(), most)?)).await
+    }
+
+    async fn company(&self) -> Result<BTreeSet<(PersonId, PersonId)>, StoreError> {
+        self.database.read_long(|tx| Ok(faces::company(tx)?)).await
+    }
+
+    async fn followed(&self) -> Result<Seq, StoreError> {
+        self.database.read(|tx| Ok(log::head(tx, "FOLLOWED")?)).await
+    }
+
+    async fn set_followed(&self, seq: Seq) -> Result<(), StoreError> {
+        self.database.write(Durability::Crash, move |tx| Ok(log::move_head(tx, "FOLLOWED", seq)?)).await
     }
 
     async fn fingerprint(&self) -> Result<Fingerprint, StoreError> {

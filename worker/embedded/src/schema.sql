@@ -33,18 +33,26 @@ CREATE TRIGGER log_is_append_only_delete BEFORE DELETE ON log BEGIN SELECT raise
 -- The last sequence of the lane, and the last identity event in it.
 CREATE TABLE heads (lane TEXT PRIMARY KEY, seq INTEGER NOT NULL) STRICT, WITHOUT ROWID;
 INSERT INTO heads VALUES ('EVENTS', 0), ('IDENTITY', 0);
+-- The last identity event that all photos' rows have followed.
+INSERT INTO heads VALUES ('FOLLOWED', 0);
 
 -- What has been done with each photo: the guard of every commit. `subject` is IMG#{imageId}.
 CREATE TABLE states (subject TEXT PRIMARY KEY, state TEXT NOT NULL) STRICT, WITHOUT ROWID;
 
--- What faces look like. Apart from the log, so that it can be erased.
+-- What faces look like. Apart from the log, so that it can be erased. `person` is the number of who a face was decided to
+-- be, `seq` the event about its photo; by the faces that are `template` a person is known.
 CREATE TABLE faces (
     image_id  TEXT NOT NULL,
     n         INTEGER NOT NULL,
     model     TEXT NOT NULL,
     signature BLOB NOT NULL,
+    person    INTEGER,
+    template  INTEGER NOT NULL DEFAULT 0,
+    seq       INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (image_id, n)
 ) STRICT, WITHOUT ROWID;
+CREATE INDEX faces_template ON faces (seq) WHERE template;
+CREATE INDEX faces_unidentified ON faces (image_id, n) WHERE person IS NULL;
 
 -- Work to do. A lease names its owner (a lock file that lives as long as the process) and ends by itself.
 CREATE TABLE messages (

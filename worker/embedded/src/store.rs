@@ -1,15 +1,13 @@
 //! The store in SQLite: a commit is one transaction.
 
 use async_trait::async_trait;
-use rusqlite::{Transaction, params};
-use sparks_domain::{
-    Attributes, FaceId, ImageId, Item, Key, Mutation, PersonId, PhotoState, Presence, Recorded, Seq, Signature,
-};
-use sparks_engine::{Commit, CommitError, IdentityTail, Page, Query, Store, StoreError, StoredFace};
+use rusqlite::Transaction;
+use sparks_domain::{Attributes, FaceId, ImageId, Item, Key, Mutation, PersonId, PhotoState, Presence, Recorded, Seq};
+use sparks_engine::{Commit, CommitError, DecidedFace, IdentityTail, Page, Query, Store, StoreError, StoredFace};
 
 use crate::{
     database::{Database, DatabaseError, Durability},
-    log, rows,
+    faces, log, rows,
 };
 
 /// Table, log and signatures in one file.
@@ -48,9 +46,13 @@ impl Store for SqliteStore {
         self.log_reader.read_then(move |tx| log::read(tx, after, most), log::parse).await
     }
 
+    async fn templates(&self, after: Seq, most: usize) -> Result<Vec<DecidedFace>, StoreError> {
+        self.log_reader.read_long(move |tx| Ok(faces::templates(tx, after, most)?)).await
+    }
+
     async fn signatures(&self, faces: &[FaceId]) -> Result<Vec<StoredFace>, StoreError> {
         let faces = faces.to_vec();
-        self.database.read_long(move |tx| Ok(signatures(tx, faces)?)).await
+        self.database.read_long(move |tx| Ok(faces::get(tx, faces)?)).await
     }
 
     async fn get(&self, key: &Key) -> Result<Option<Item>, StoreError> {
@@ -93,7 +95,9 @@ fn write(tx: &Transaction<'_>, commit: &Commit) -> Result<Vec<Recorded>, CommitE
     if let Some(photo) = &commit.photo {
         log::keep_state(tx, &photo.image, photo.before.clone(), &recorded)?;
     }
-    keep_signatures(tx, &commit.signatures)?;
+    let seq = recorded.last().map_or(Seq(0), |recorded| recorded.seq);
+    faces::keep(tx, &commit.signatures, seq)?;
+    faces::identify(tx, &commit.identified)?;
     for mutation in &commit.mutations {
         let row = rows::get(tx, mutation.key())?;
         check_presence(mutation, row.as_ref())?;
@@ -121,28 +125,6 @@ fn counter(tx: &Transaction<'_>) -> Result<u32, DatabaseError> {
     number
         .map(|n| n as u32)
         .ok_or_else(|| DatabaseError::Unreadable(format!("UNKNOWN_PERSONS.limit is {limit}, which is not a count")))
-}
-
-fn keep_signatures(tx: &Transaction<'_>, faces: &[StoredFace]) -> Result<(), DatabaseError> {
-    let mut insert = tx.prepare_cached("INSERT INTO faces (image_id, n, model, signature) VALUES (?, ?, ?, ?)")?;
-    for StoredFace { face, model, signature } in faces {
-        insert.execute(params![face.image.as_str(), face.n, model, signature.to_bytes()])?;
-    }
-    Ok(())
-}
-
-fn signatures(tx: &Transaction<'_>, faces: Vec<FaceId>) -> Result<Vec<StoredFace>, DatabaseError> {
-    let mut select = tx.prepare_cached("SELECT model, signature FROM faces WHERE image_id = ? AND n = ?")?;
-    let mut stored = Vec::with_capacity(faces.len());
-    for face in faces {
-        let mut rows = select.query(params![face.image.as_str(), face.n])?;
-        if let Some(row) = rows.next()?
-            && let Some(signature) = Signature::from_bytes(row.get_ref(1)?.as_blob().map_err(rusqlite::Error::from)?)
-        {
-            stored.push(StoredFace { face, model: row.get(0)?, signature });
-        }
-    }
-    Ok(stored)
 }
 
 // Declared here because a commit is the only work that fails by its conditions.

@@ -1,7 +1,9 @@
 //! Whom a face is like.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
-use sparks_domain::{Identity, Search, SeenFace};
+use sparks_domain::{Identity, Merges, Search, SeenFace};
 
 use super::StoreError;
 
@@ -13,6 +15,9 @@ pub trait FaceIndex: Send + Sync {
 
     /// Learns what has been committed since, by anybody. Called after a conflict, before the next search.
     async fn refresh(&self) -> Result<(), IndexError>;
+
+    /// Who turned out to be whom, as of the last time it learnt.
+    fn merges(&self) -> Arc<Merges>;
 }
 
 /// An answer of the index.

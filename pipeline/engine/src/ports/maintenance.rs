@@ -1,9 +1,11 @@
 //! What only rebuilding and looking at everything needs.
 
-use async_trait::async_trait;
-use sparks_domain::{Difference, ImageId, Item, Key, Mutation, PhotoState, Seq};
+use std::collections::BTreeSet;
 
-use super::{Store, StoreError};
+use async_trait::async_trait;
+use sparks_domain::{Difference, FaceId, ImageId, Item, Key, Mutation, PersonId, PhotoState, Seq};
+
+use super::{DecidedFace, Store, StoreError};
 
 /// Walks and mends the whole table. Never on the path of a photo.
 #[async_trait]
@@ -20,6 +22,18 @@ pub trait Maintenance: Store {
     /// Compares rows with what they should be, group by group, and, if told to, makes them so.
     /// A group in which a row of the platform is gone is left alone: the photo was deleted.
     async fn mend(&self, groups: Vec<Vec<Mutation>>, write: bool) -> Result<Mended, StoreError>;
+
+    /// Kept faces that are nobody's, by image and number, after `after`, at most `most`.
+    async fn unidentified(&self, after: Option<&FaceId>, most: usize) -> Result<Vec<DecidedFace>, StoreError>;
+
+    /// Who was seen beside whom, as different faces of one photo: each pair once, the lower number first.
+    async fn company(&self) -> Result<BTreeSet<(PersonId, PersonId)>, StoreError>;
+
+    /// The identity event up to which all photos' rows have followed who is whom.
+    async fn followed(&self) -> Result<Seq, StoreError>;
+
+    /// All photos' rows have followed up to this identity event.
+    async fn set_followed(&self, seq: Seq) -> Result<(), StoreError>;
 
     /// A digest of all rows.
     async fn fingerprint(&self) -> Result<Fingerprint, StoreError>;

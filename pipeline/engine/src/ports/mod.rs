@@ -16,4 +16,6 @@ pub use index::{FaceIndex, Found, IndexError};
 pub use maintenance::{Fingerprint, Maintenance, Mended};
 pub use objects::{Content, Object, Objects, ObjectsError, PutMode};
 pub use queue::{DeadLetter, DeadLetters, Delivery, Depth, MessageId, Queue, QueueError, Settlement};
-pub use store::{Commit, CommitError, Filter, IdentityTail, Page, PhotoGuard, Query, Store, StoreError, StoredFace};
+pub use store::{
+    Commit, CommitError, DecidedFace, Filter, IdentityTail, Page, PhotoGuard, Query, Store, StoreError, StoredFace,
+};

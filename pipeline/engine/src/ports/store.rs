@@ -21,6 +21,10 @@ pub trait Store: Send + Sync {
     /// At most `most` events after `after`, in order, without gaps.
     async fn read_log(&self, after: Seq, most: usize) -> Result<Vec<Recorded>, StoreError>;
 
+    /// The faces that persons are known by, by the event that decided them, from after `after` on: all of an event's
+    /// together, about `most`. Empty when there are no more.
+    async fn templates(&self, after: Seq, most: usize) -> Result<Vec<DecidedFace>, StoreError>;
+
     /// The signatures of these faces, where they are kept.
     async fn signatures(&self, faces: &[FaceId]) -> Result<Vec<StoredFace>, StoreError>;
 
@@ -51,6 +55,24 @@ pub struct Commit {
     pub mutations: Vec<Mutation>,
     /// What the faces look like. Kept apart from the log, so that they can be erased.
     pub signatures: Vec<StoredFace>,
+    /// Kept faces that were nobody's and are somebody's from now on.
+    pub identified: Vec<(FaceId, PersonId)>,
+}
+
+impl Commit {
+    /// A commit that decides nothing: changes to the table may be added.
+    pub fn without_events(when: Timestamp, photo: Option<PhotoGuard>) -> Self {
+        Self {
+            photo,
+            identity: None,
+            actor: String::new(),
+            when,
+            events: Vec::new(),
+            mutations: Vec::new(),
+            signatures: Vec::new(),
+            identified: Vec::new(),
+        }
+    }
 }
 
 /// What a photo was when it was decided on.
@@ -71,6 +93,19 @@ pub struct StoredFace {
     pub model: String,
     /// What it looks like.
     pub signature: Signature,
+    /// Who it was decided to be, if anybody.
+    pub person: Option<PersonId>,
+    /// Whether the person is known by it.
+    pub template: bool,
+}
+
+/// A kept face and the event about its photo that decided it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DecidedFace {
+    /// The event.
+    pub seq: Seq,
+    /// The face.
+    pub kept: StoredFace,
 }
 
 /// The identity events since some point.

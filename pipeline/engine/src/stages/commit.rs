@@ -109,15 +109,17 @@ impl Pipeline {
     }
 
     pub(super) fn draft(&self, image: &ImageId, before: Option<&PhotoState>, events: Vec<Event>) -> Commit {
-        let when = self.ports.clock.now();
+        let (when, merges) = (self.ports.clock.now(), self.ports.index.merges());
+        let project = |event| self.rules.projection.project(before, event, when, &merges);
         Commit {
             photo: Some(PhotoGuard { image: image.clone(), before: before.cloned() }),
             identity: None,
             actor: self.rules.actor.clone(),
             when,
-            mutations: events.iter().flat_map(|event| self.rules.projection.project(before, event, when)).collect(),
+            mutations: events.iter().flat_map(project).collect(),
             events,
             signatures: Vec::new(),
+            identified: Vec::new(),
         }
     }
 }
@@ -135,16 +137,22 @@ impl AnalyzedPhoto {
         }
     }
 
-    /// What the faces look like, under the numbers that the decision gave them.
+    /// What the faces look like and who they are, under the numbers that the decision gave them.
     fn signatures(&self, decided: &[Event]) -> Vec<StoredFace> {
-        let image = &self.known.photo.image;
-        let first = decided.iter().find_map(|event| match event {
-            Event::PhotoProcessed(photo) => Some(photo.first_face),
+        let photo = decided.iter().find_map(|event| match event {
+            Event::PhotoProcessed(photo) => Some(photo),
             _ => None,
         });
-        let stored = (first.unwrap_or_default()..).zip(&self.faces).filter_map(|(n, face)| {
-            let signature = face.signature.clone()?;
-            Some(StoredFace { face: FaceId { image: image.clone(), n }, model: face.model.clone(), signature })
+        let Some(photo) = photo else { return Vec::new() };
+        let faces = (photo.first_face..).zip(&photo.faces).zip(&self.faces);
+        let stored = faces.filter_map(|((n, decided), seen)| {
+            Some(StoredFace {
+                face: FaceId { image: photo.image_id.clone(), n },
+                model: seen.model.clone(),
+                signature: seen.signature.clone()?,
+                person: decided.verdict.person(),
+                template: decided.template,
+            })
         });
         stored.collect()
     }

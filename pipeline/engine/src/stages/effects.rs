@@ -2,15 +2,24 @@
 
 use std::sync::Arc;
 
-use sparks_domain::{Event, FaceBox, ImageId, PersonId, PhotoProcessed, Projection, Recorded, Rejection, Seq, Verdict};
+use sparks_domain::{FaceBox, ImageId, PersonId, PhotoProcessed, Projection, Rejection, Verdict};
 
 use super::{Committed, outcome::Failure};
-use crate::{CommitError, Content, Darkroom, Pipeline, Pixels, PutMode};
+use crate::{Content, Darkroom, Pipeline, Pixels, PutMode, shown::Shown};
 
 impl Pipeline {
-    /// Shows the new persons.
+    /// Learns what was committed, sees to it that the photo shows who its persons are by now, and shows the new ones.
     pub(super) async fn effects(&self, committed: &Committed, pixels: Arc<Pixels>) -> Result<(), Failure> {
-        for (person, bounds) in committed.photo().into_iter().flat_map(founded) {
+        let Some(photo) = committed.photo() else { return Ok(()) };
+        if !photo.faces.is_empty() {
+            // Persons may have been joined since the decision: the join saw no photo to follow it, so the photo does.
+            self.ports.index.refresh().await?;
+            let merges = self.ports.index.merges();
+            if photo.persons().iter().any(|person| merges.is_absorbed(*person)) {
+                self.reassert(&photo.image_id).await?;
+            }
+        }
+        for (person, bounds) in founded(photo) {
             self.store_crop(person, bounds, Arc::clone(&pixels)).await?;
         }
         Ok(())
@@ -19,8 +28,10 @@ impl Pipeline {
     /// Does again what a crash after the commit may have left undone: reads the committed event, asserts its rows, and
     /// makes the crops that are missing from the large picture.
     pub(super) async fn repeat_effects(&self, image: &ImageId) -> Result<(), Failure> {
+        self.ports.index.refresh().await?;
         let Some(photo) = self.reassert(image).await? else { return Ok(()) };
-        for (person, bounds) in founded(&photo) {
+        let merges = self.ports.index.merges();
+        for (person, bounds) in founded(&photo).filter(|(person, _)| !merges.is_absorbed(*person)) {
             if self.ports.objects.head(&Projection::crop_key(person)).await?.is_none() {
                 let key = &photo.variants.large.key;
                 let large = self.ports.objects.get(key, self.rules.max_bytes).await?;
@@ -32,22 +43,9 @@ impl Pipeline {
     }
 
     /// Says again what the log says of the photo: the platform's own PutItem may have wiped it from its row.
-    /// A commit without events, so that nobody who is faster is overwritten.
     async fn reassert(&self, image: &ImageId) -> Result<Option<PhotoProcessed>, Failure> {
-        let state = self.ports.store.photo(image).await?;
-        let Some(Seq(seq)) = state.as_ref().and_then(|state| state.shows) else { return Ok(None) };
-        let recorded = self.ports.store.read_log(Seq(seq.saturating_sub(1)), 1).await?.pop();
-        let Some(Recorded { when, event, .. }) = recorded else { return Ok(None) };
-        let mut commit = self.draft(image, state.as_ref(), Vec::new());
-        commit.mutations = self.rules.projection.project(state.as_ref(), &event, when);
-        match self.ports.store.commit(&commit).await {
-            Ok(_) | Err(CommitError::PhotoMoved | CommitError::RowMissing(_)) => {}
-            Err(error) => return Err(error.into()),
-        }
-        match event {
-            Event::PhotoProcessed(photo) => Ok(Some(photo)),
-            _ => Ok(None),
-        }
+        let shown = Shown { store: self.ports.store.as_ref(), projection: self.rules.projection };
+        Ok(shown.reassert(image, &self.ports.index.merges()).await?)
     }
 
     async fn store_crop(&self, person: PersonId, bounds: FaceBox, pixels: Arc<Pixels>) -> Result<(), Failure> {

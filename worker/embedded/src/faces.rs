@@ -1,0 +1,116 @@
+//! What faces look like and whose they are, in SQLite.
+
+use std::collections::BTreeSet;
+
+use rusqlite::{Row, Transaction, params};
+use sparks_domain::{FaceId, PersonId, Seq, Signature};
+use sparks_engine::{DecidedFace, StoredFace};
+
+use crate::{
+    database::DatabaseError,
+    log::{number, sequence},
+};
+
+/// Keeps the faces that the event at `seq` decided.
+pub(crate) fn keep(tx: &Transaction<'_>, faces: &[StoredFace], seq: Seq) -> Result<(), DatabaseError> {
+    let mut insert = tx.prepare_cached(
+        "INSERT INTO faces (image_id, n, model, signature, person, template, seq) VALUES (?, ?, ?, ?, ?, ?, ?)",
+    )?;
+    for StoredFace { face, model, signature, person, template } in faces {
+        let person = person.map(PersonId::number);
+        insert.execute(params![
+            face.image.as_str(),
+            face.n,
+            model,
+            signature.to_bytes(),
+            person,
+            template,
+            number(seq)
+        ])?;
+    }
+    Ok(())
+}
+
+/// Says whose these faces are.
+pub(crate) fn identify(tx: &Transaction<'_>, faces: &[(FaceId, PersonId)]) -> Result<(), DatabaseError> {
+    let mut update = tx.prepare_cached("UPDATE faces SET person = ? WHERE image_id = ? AND n = ?")?;
+    for (face, person) in faces {
+        update.execute(params![person.number(), face.image.as_str(), face.n])?;
+    }
+    Ok(())
+}
+
+/// These faces, where they are kept.
+pub(crate) fn get(tx: &Transaction<'_>, faces: Vec<FaceId>) -> Result<Vec<StoredFace>, DatabaseError> {
+    let mut found = Vec::with_capacity(faces.len());
+    for face in faces {
+        let one = select(tx, "image_id = ?1 AND n = ?2", params![face.image.as_str(), face.n])?;
+        found.extend(one.into_iter().map(|decided| decided.kept));
+    }
+    Ok(found)
+}
+
+/// The faces that persons are known by, of whole events after `after`, about `most`.
+pub(crate) fn templates(tx: &Transaction<'_>, after: Seq, most: usize) -> Result<Vec<DecidedFace>, DatabaseError> {
+    let sql = "SELECT max(seq) FROM (SELECT seq FROM faces WHERE template AND seq > ? ORDER BY seq LIMIT ?)";
+    let most = i64::try_from(most).unwrap_or(i64::MAX);
+    let last: Option<i64> = tx.prepare_cached(sql)?.query_row(params![number(after), most], |row| row.get(0))?;
+    let Some(last) = last else { return Ok(Vec::new()) };
+    select(tx, "template AND seq > ?1 AND seq <= ?2 ORDER BY seq, image_id, n", params![number(after), last])
+}
+
+/// Faces that are nobody's, by image and number.
+pub(crate) fn unidentified(
+    tx: &Transaction<'_>,
+    after: Option<&FaceId>,
+    most: usize,
+) -> Result<Vec<DecidedFace>, DatabaseError> {
+    let (image, n) = after.map_or(("", 0), |face| (face.image.as_str(), face.n));
+    let most = i64::try_from(most).unwrap_or(i64::MAX);
+    let filter = "person IS NULL AND (image_id, n) > (?1, ?2) ORDER BY image_id, n LIMIT ?3";
+    select(tx, filter, params![image, n, most])
+}
+
+/// Who was seen beside whom.
+pub(crate) fn company(tx: &Transaction<'_>) -> Result<BTreeSet<(PersonId, PersonId)>, DatabaseError> {
+    let mut statement = tx.prepare_cached(
+        "SELECT DISTINCT a.person, b.person FROM faces a JOIN faces b USING (image_id, seq) WHERE a.person < b.person",
+    )?;
+    let mut rows = statement.query([])?;
+    let mut company = BTreeSet::new();
+    while let Some(row) = rows.next()? {
+        company.extend(PersonId::new(row.get(0)?).zip(PersonId::new(row.get(1)?)));
+    }
+    Ok(company)
+}
+
+fn select(
+    tx: &Transaction<'_>,
+    filter: &str,
+    values: impl rusqlite::Params,
+) -> Result<Vec<DecidedFace>, DatabaseError> {
+    let sql = format!("SELECT image_id, n, model, signature, person, template, seq FROM faces WHERE {filter}");
+    let mut statement = tx.prepare_cached(&sql)?;
+    let mut rows = statement.query(values)?;
+    let mut faces = Vec::new();
+    while let Some(row) = rows.next()? {
+        faces.extend(decided(row)?);
+    }
+    Ok(faces)
+}
+
+/// The face of a row; none where its signature has been erased.
+fn decided(row: &Row<'_>) -> Result<Option<DecidedFace>, DatabaseError> {
+    let signature = Signature::from_bytes(row.get_ref(3)?.as_blob().map_err(rusqlite::Error::from)?);
+    let Some(signature) = signature else { return Ok(None) };
+    let image = row.get::<_, String>(0)?;
+    let image = image.parse().map_err(|e| DatabaseError::Unreadable(format!("a face of {image:?}: {e}")))?;
+    let kept = StoredFace {
+        face: FaceId { image, n: row.get(1)? },
+        model: row.get(2)?,
+        signature,
+        person: row.get::<_, Option<u32>>(4)?.and_then(PersonId::new),
+        template: row.get(5)?,
+    };
+    Ok(Some(DecidedFace { seq: sequence(row, 6)?, kept }))
+}
