@@ -32,6 +32,12 @@ impl Sighting {
         [self.to[0] - self.from[0], self.to[1] - self.from[1]]
     }
 
+    /// The same with a box that ends where the picture ends.
+    pub fn within(self, picture: &Picture<'_>) -> Self {
+        let inside = |[x, y]: Place| [x.clamp(0.0, picture.width as f32), y.clamp(0.0, picture.height as f32)];
+        Self { from: inside(self.from), to: inside(self.to), ..self }
+    }
+
     /// The shorter side of its box.
     pub fn shorter_side(&self) -> f32 {
         self.size()[0].min(self.size()[1])

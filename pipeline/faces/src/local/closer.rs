@@ -10,9 +10,9 @@ const MIDDLING: f32 = 64.0;
 /// Below this score a face is weak.
 const WEAK: f32 = 0.5;
 /// The longest side of a tile, in pixels of the detector.
-const SIDE: f32 = 512.0;
-/// Tiles of a photo, at the most.
-const TILES: usize = 16;
+const SIDE: f32 = 640.0;
+/// What all tiles of a photo have together at the most, in pixels of the detector: a photo of 1920 by 1920 once.
+const AREA: f32 = 1920.0 * 1920.0;
 /// A photo smaller than this is enlarged for the closer look.
 const SPARSE: usize = 1000;
 
@@ -38,8 +38,8 @@ pub fn tiles(picture: &Picture<'_>, hints: &[Sighting], first: f32) -> Vec<Tile>
         return Vec::new();
     }
     let mut waiting: Vec<Frame> = hints.iter().map(Frame::around).collect();
-    let mut tiles = Vec::new();
-    while !waiting.is_empty() && tiles.len() < TILES {
+    let (mut tiles, mut area) = (Vec::new(), 0.0);
+    while !waiting.is_empty() && area < AREA {
         // One tile grows around the strongest hint as long as it takes in others without getting too large.
         let mut frame = waiting.remove(0);
         waiting.retain(|other| {
@@ -50,7 +50,9 @@ pub fn tiles(picture: &Picture<'_>, hints: &[Sighting], first: f32) -> Vec<Tile>
             }
             !joined
         });
-        tiles.push(Tile { part: frame.region(picture), scale });
+        let part = frame.region(picture);
+        area += (part.width * part.height) as f32 * scale * scale;
+        tiles.push(Tile { part, scale });
     }
     tiles
 }

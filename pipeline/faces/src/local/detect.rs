@@ -14,7 +14,9 @@ const ENLARGED: f32 = 4.0;
 /// A face from this score.
 const FACE: f32 = 0.5;
 /// A hint of a face from this score.
-const HINT: f32 = 0.1;
+const HINT: f32 = 0.05;
+/// Faces with fewer pixels across or down cannot be told apart by anybody.
+const LEAST: f32 = 12.0;
 
 /// The faces of a picture, from top to bottom and left to right.
 pub fn detect(centerface: &CenterFace, picture: &Picture<'_>, lane: &Lane<'_>) -> Vec<Sighting> {
@@ -28,6 +30,8 @@ pub fn detect(centerface: &CenterFace, picture: &Picture<'_>, lane: &Lane<'_>) -
         found.extend(seen.into_iter().filter(|sighting| tile.shows(picture, sighting)));
     }
     found.retain(|sighting| sighting.score >= FACE && plausible(sighting));
+    found.iter_mut().for_each(|sighting| *sighting = sighting.within(picture));
+    found.retain(|sighting| sighting.shorter_side() >= LEAST);
     found.sort_by(|a, b| b.score.total_cmp(&a.score));
     let mut faces = distinct(found);
     faces.sort_by(|a, b| a.from[1].total_cmp(&b.from[1]).then(a.from[0].total_cmp(&b.from[0])));

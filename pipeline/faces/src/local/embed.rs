@@ -14,7 +14,8 @@ pub const ARCFACE: Landmarks =
     [[38.2946, 51.6963], [73.5318, 51.5014], [56.0252, 71.7366], [41.5493, 92.3655], [70.7299, 92.2041]];
 /// Where they are in a crop of 150 pixels, as dlib has them.
 const CHIP: Landmarks = [[47.55, 46.60], [100.48, 46.60], [74.01, 76.56], [50.41, 103.02], [97.61, 103.02]];
-const ARCFACE_SIDE: usize = 112;
+/// The side of the crop that goes with it.
+pub const ARCFACE_SIDE: usize = 112;
 const CHIP_SIDE: usize = 150;
 
 /// Which models make the signature.

@@ -1,6 +1,7 @@
 //! The local engine: models inside the binary, no network, no GPU.
 
 mod align;
+mod attributes;
 mod centerface;
 mod closer;
 mod detect;
@@ -14,8 +15,6 @@ mod picture;
 mod plausible;
 mod quality;
 
-use std::collections::BTreeMap;
-
 use sparks_domain::{FaceBox, Point, SeenFace, Signature};
 use sparks_engine::{FaceEngine, Pixels};
 
@@ -24,6 +23,7 @@ pub use models::{Model, models};
 pub use network::LoadError;
 
 use align::Place;
+use attributes::Attributes;
 use centerface::{CenterFace, Sighting};
 use embed::Embedder;
 use lanes::{Lane, Lanes};
@@ -51,6 +51,7 @@ pub struct Local {
     options: LocalOptions,
     centerface: CenterFace,
     embedder: Embedder,
+    attributes: Option<Attributes>,
     lanes: Lanes,
 }
 
@@ -61,19 +62,21 @@ impl Local {
             options,
             centerface: CenterFace::load()?,
             embedder: Embedder::load(options.models, options.mirror)?,
+            attributes: options.attributes.then(Attributes::load).transpose()?,
             lanes: Lanes::default(),
         })
     }
 
     fn seen(&self, picture: &Picture<'_>, sighting: &Sighting, lane: &Lane<'_>) -> Option<SeenFace> {
         let chip = embed::chip(picture, &sighting.landmarks)?;
+        let attributes = self.attributes.as_ref().map(|models| models.guess(picture, &sighting.landmarks, lane));
         let vector = self.embedder.embed(picture, &sighting.landmarks, &chip, lane)?;
         Some(SeenFace {
             bounds: bounds(picture, sighting),
             landmarks: sighting.landmarks.iter().map(|place| point(picture, *place)).collect(),
             quality: quality::quality(sighting, &chip),
             confidence: sighting.score,
-            attributes: BTreeMap::new(),
+            attributes: attributes.flatten().unwrap_or_default(),
             model: self.options.models.model().to_owned(),
             signature: Some(Signature::quantise(&vector)?),
         })
@@ -98,10 +101,8 @@ fn point(picture: &Picture<'_>, [x, y]: Place) -> Point {
     Point { x: x / picture.width as f32, y: y / picture.height as f32 }
 }
 
-/// The box as fractions of the picture, without what is beyond its edges.
+/// The box as fractions of the picture.
 fn bounds(picture: &Picture<'_>, sighting: &Sighting) -> FaceBox {
     let [from, to] = [sighting.from, sighting.to].map(|place| point(picture, place));
-    let [left, right] = [from.x, to.x].map(|x| x.clamp(0.0, 1.0));
-    let [top, bottom] = [from.y, to.y].map(|y| y.clamp(0.0, 1.0));
-    FaceBox { x: left, y: top, width: right - left, height: bottom - top }
+    FaceBox { x: from.x, y: from.y, width: to.x - from.x, height: to.y - from.y }
 }
