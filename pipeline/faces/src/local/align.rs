@@ -173,3 +173,74 @@ fn mean(places: &Landmarks) -> Place {
 fn minus(a: Place, b: Place) -> Place {
     [a[0] - b[0], a[1] - b[1]]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FACE: Landmarks = [[30.0, 40.0], [70.0, 42.0], [50.0, 60.0], [35.0, 80.0], [66.0, 81.0]];
+
+    fn check(found: Place, expected: Place) {
+        assert!(
+            (found[0] - expected[0]).abs() < 1e-3 && (found[1] - expected[1]).abs() < 1e-3,
+            "{found:?}, {expected:?}"
+        );
+    }
+
+    #[test]
+    fn a_similarity_is_found_again() {
+        let (sin, cos) = 0.4_f32.sin_cos();
+        let made = Similarity { a: 1.7 * cos, b: 1.7 * sin, c: -20.0, d: 35.0 };
+        let found = Similarity::between(&FACE, &FACE.map(|place| made.apply(place))).expect("places");
+        for place in FACE {
+            check(found.apply(place), made.apply(place));
+            check(found.inverse().apply(found.apply(place)), place);
+        }
+        assert!((found.scale() - 1.7).abs() < 1e-4);
+    }
+
+    #[test]
+    fn the_nearest_similarity_is_the_known_one() {
+        // By hand: the spread of `from` is 10, the products along are 13, those across are 0.
+        let from = [[-1.0, 0.0], [1.0, 0.0], [0.0, 0.0], [0.0, -2.0], [0.0, 2.0]];
+        let to = [[-2.5, 0.0], [2.5, 0.0], [0.0, 0.0], [0.0, -2.0], [0.0, 2.0]];
+        assert_eq!(Similarity::between(&from, &to), Some(Similarity { a: 1.3, b: 0.0, c: 0.0, d: 0.0 }));
+    }
+
+    #[test]
+    fn one_place_has_no_similarity() {
+        assert_eq!(Similarity::between(&[[3.0, 4.0]; 5], &FACE), None);
+        assert_eq!(Similarity::between(&FACE, &[[3.0, 4.0]; 5]), None);
+        assert_eq!(Similarity::between(&[[f32::NAN, 4.0]; 5], &FACE), None);
+    }
+
+    #[test]
+    fn a_warp_keeps_a_slope_and_continues_the_border() {
+        let rgb: Vec<u8> = (0..100 * 80).flat_map(|n| [(n % 100 * 2) as u8, (n / 100 * 3) as u8, 7]).collect();
+        let picture = Picture::new(100, 80, &rgb).expect("pixels");
+        for scale in [0.1_f32, 0.3, 0.45, 0.7, 1.0, 2.5] {
+            let crop = warp(&picture, &Similarity { a: scale, b: 0.0, c: 0.0, d: 0.0 }, 6);
+            for (n, rgb) in crop.rgb.iter().enumerate() {
+                // Where the picture ends, the last value goes on; blocks at the edge are smaller, so it is met a little early.
+                let [x, y] = [n % 6, n / 6].map(|at| at as f32 / scale);
+                let near = |found: f32, expected: f32| (found - expected).abs() < 3.0 * (1.0 / scale).max(1.0);
+                assert!(near(rgb[0], x.min(99.0) * 2.0) && near(rgb[1], y.min(79.0) * 3.0), "{scale} {n} {rgb:?}");
+                assert!((rgb[2] - 7.0).abs() < 1e-3, "{scale} {n} {rgb:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn fine_stripes_become_grey_when_they_shrink() {
+        let rgb: Vec<u8> = (0..200 * 200).flat_map(|n| [if n % 2 == 0 { 0 } else { 255 }; 3]).collect();
+        let picture = Picture::new(200, 200, &rgb).expect("pixels");
+        let crop = warp(&picture, &Similarity { a: 0.25, b: 0.0, c: 0.0, d: 0.0 }, 40);
+        assert!(crop.rgb.iter().all(|rgb| (rgb[0] - 127.5).abs() < 1.0));
+    }
+
+    #[test]
+    fn the_mirror_changes_sides() {
+        let crop = Crop { side: 2, rgb: vec![[1.0; 3], [2.0; 3], [3.0; 3], [4.0; 3]] };
+        assert_eq!(crop.mirrored().rgb, [[2.0; 3], [1.0; 3], [4.0; 3], [3.0; 3]]);
+    }
+}

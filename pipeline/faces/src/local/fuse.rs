@@ -32,3 +32,30 @@ fn centred(part: &Part<'_>) -> Vec<f32> {
         None => vector,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cosine_is_the_weighted_mean_of_the_cosines() {
+        let fused = |a: &[f32], b: &[f32]| {
+            fuse(&[Part { vector: a, mean: None, weight: 2.0 }, Part { vector: b, mean: None, weight: 1.0 }])
+        };
+        let (one, other) = (fused(&[3.0, 0.0], &[0.0, 9.0]), fused(&[3.0, 4.0], &[0.0, 1.0]));
+        let cosine: f32 = one.iter().zip(&other).map(|(a, b)| a * b).sum();
+        // dlib's cosine is 0.6 and counts 2 squared, the other is 1 and counts once.
+        assert!((cosine - (4.0 * 0.6 + 1.0) / 5.0).abs() < 1e-6, "{cosine}");
+    }
+
+    #[test]
+    fn what_faces_have_in_common_does_not_count() {
+        let fused = fuse(&[Part { vector: &[6.0, 8.0], mean: Some(&[0.6, 0.0]), weight: 2.0 }]);
+        assert!(fused[0].abs() < 1e-6 && (fused[1] - 1.0).abs() < 1e-6, "{fused:?}");
+    }
+
+    #[test]
+    fn nothing_stays_nothing() {
+        assert_eq!(fuse(&[Part { vector: &[0.0, 0.0], mean: None, weight: 1.0 }]), [0.0, 0.0]);
+    }
+}

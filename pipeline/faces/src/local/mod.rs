@@ -7,6 +7,8 @@ mod closer;
 mod detect;
 mod embed;
 mod fuse;
+#[cfg(test)]
+mod golden;
 mod lanes;
 mod models;
 mod network;
