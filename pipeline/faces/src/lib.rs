@@ -3,8 +3,10 @@
 //! The synthetic engine finds machine-made marker faces and measures a signature from their pixels. It is never told who is
 //! in a photo: an identity reaches the decision only as a vector, the way a real face does.
 
+mod local;
 mod synthetic;
 
+pub use local::{Embedders, LoadError, Local, LocalOptions, Model, models};
 pub use synthetic::{
     AlbumSpec, DEFAULT_NOISE, DIMENSIONS, Synthetic, SyntheticPhoto, draw_marker, identity_vector, jpeg, with_noise,
 };
