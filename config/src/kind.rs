@@ -11,12 +11,14 @@ pub(crate) enum Kind {
     Whole(RangeInclusive<i64>),
     Number(RangeInclusive<f64>),
     Choice(&'static [&'static str]),
+    Several(&'static [&'static str]),
+    Switch,
 }
 
 impl Kind {
     /// The kind of a known key.
     pub(crate) fn of(key: &str) -> Option<Kind> {
-        use Kind::{Choice, Number, Text, Whole};
+        use Kind::{Choice, Number, Several, Switch, Text, Whole};
         Some(match key {
             "data" | "uploader" => Text,
             "jobs" => Whole(0..=1024),
@@ -27,10 +29,15 @@ impl Kind {
             "crop.side" => Whole(16..=4096),
             "crop.quality" => Whole(1..=100),
             "faces.analyzer" => Choice(&["off", "synthetic", "local"]),
+            "faces.models" => Several(&["dlib", "mobilefacenet"]),
+            "faces.mirror" | "faces.attributes" => Switch,
+            "faces.consolidation" => Choice(&["auto", "join", "suggest"]),
             "faces.threshold" => Number(0.0..=1.0),
             "faces.candidates" => Whole(1..=100),
             "faces.founding.min_size" => Whole(0..=16_383),
-            "faces.founding.min_sharpness" | "faces.founding.min_confidence" => Number(0.0..=1.0),
+            "faces.founding.min_sharpness" | "faces.founding.min_confidence" | "faces.founding.max_turn" => {
+                Number(0.0..=1.0)
+            }
             "table.tagging_s3_key" => Choice(&["large", "original"]),
             "queue.visibility_seconds" => Whole(1..=43_200),
             "queue.max_receives" | "queue.max_deaths" => Whole(1..=1000),
@@ -49,6 +56,10 @@ impl Kind {
         match self {
             Kind::Whole(_) => text.parse().map(Value::Integer).ok(),
             Kind::Number(_) => text.parse().map(Value::Float).ok(),
+            Kind::Switch => text.parse().map(Value::Boolean).ok(),
+            Kind::Several(_) => {
+                Some(text.split(',').map(|part| Value::String(part.trim().to_owned())).collect::<Vec<_>>().into())
+            }
             Kind::Text | Kind::Choice(_) => None,
         }
         .unwrap_or(Value::String(text))
@@ -61,6 +72,11 @@ impl Kind {
             (Kind::Number(range), Value::Float(n)) => range.contains(n),
             (Kind::Whole(range), Value::Integer(n)) => range.contains(n),
             (Kind::Choice(names), Value::String(text)) => names.contains(&text.as_str()),
+            (Kind::Several(names), Value::Array(values)) => {
+                let named = |value: &Value| value.as_str().is_some_and(|text| names.contains(&text));
+                !values.is_empty() && values.iter().all(named)
+            }
+            (Kind::Switch, Value::Boolean(_)) => true,
             (Kind::Text, Value::String(text)) => !text.trim().is_empty(),
             _ => false,
         };
@@ -79,6 +95,8 @@ impl fmt::Display for Kind {
                 write!(out, "a number from {} to {}", range.start(), range.end())
             }
             Kind::Choice(names) => write!(out, "one of \"{}\"", names.join("\", \"")),
+            Kind::Several(names) => write!(out, "a list of one or more of \"{}\"", names.join("\", \"")),
+            Kind::Switch => write!(out, "true or false"),
         }
     }
 }

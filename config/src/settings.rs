@@ -96,8 +96,16 @@ pub struct Crop {
 pub struct Faces {
     /// What finds the faces.
     pub analyzer: Analyzer,
-    /// Cosine similarity from which two faces are one person.
+    /// The models of the local engine.
+    pub models: Vec<FaceModel>,
+    /// Whether the local engine also looks at each face in the mirror.
+    pub mirror: bool,
+    /// Whether the local engine guesses age, gender and emotion.
+    pub attributes: bool,
+    /// Cosine similarity from which two faces are one person; 0 is the model's own.
     pub threshold: f64,
+    /// What happens to persons that later faces show to be one.
+    pub consolidation: Consolidation,
     /// How many candidates an event keeps per face.
     pub candidates: usize,
     /// What a face needs to found a person.
@@ -116,6 +124,28 @@ pub enum Analyzer {
     Local,
 }
 
+/// A model of the local engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FaceModel {
+    /// dlib's ResNet: CC0.
+    Dlib,
+    /// MobileFaceNet: MIT.
+    Mobilefacenet,
+}
+
+/// What happens to persons that later faces show to be one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Consolidation {
+    /// A folder that is taken in joins them; a worker that runs for long suggests it.
+    Auto,
+    /// They are joined.
+    Join,
+    /// They are suggested.
+    Suggest,
+}
+
 /// What a face needs to found a person; one below may still match.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -126,6 +156,8 @@ pub struct Founding {
     pub min_sharpness: f64,
     /// Confidence that it is a face at all, 0 to 1.
     pub min_confidence: f64,
+    /// How far it may look away, 0 to 1.
+    pub max_turn: f64,
 }
 
 /// What the tables hold.

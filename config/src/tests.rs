@@ -35,7 +35,7 @@ fn defaults_load() {
     assert_eq!(settings.data, Path::new("./sparks-data"));
     assert_eq!(settings.limits.max_bytes, 50 << 20);
     assert_eq!((settings.variants.large.fit, settings.variants.medium.fit), (Fit::Inside, Fit::Cover));
-    assert_eq!(settings.faces.analyzer, Analyzer::Off);
+    assert_eq!(settings.faces.analyzer, Analyzer::Local);
     assert_eq!(settings.table.tagging_s3_key, TaggingKey::Large);
 }
 
@@ -194,10 +194,17 @@ fn what_a_kind_admits_the_settings_hold() {
             Kind::Whole(range) => vec![(*range.start()).into(), (*range.end()).into()],
             Kind::Number(range) => vec![(*range.start()).into(), (*range.end()).into()],
             Kind::Choice(names) => names.iter().map(|&name| name.into()).collect(),
+            Kind::Several(names) => names.iter().map(|&name| vec![Value::from(name)].into()).collect(),
+            Kind::Switch => vec![true.into(), false.into()],
         };
         for value in extremes {
             layered("", &[], &[(&key, "--flag", value.clone())]).expect("it is admitted");
-            let told = value.as_str().map_or(value.to_string(), |name| format!("`{name}`"));
+            let told = match &value {
+                Value::Boolean(_) => continue,
+                Value::Array(names) => format!("`{}`", names[0].as_str().expect("a name")),
+                Value::String(name) => format!("`{name}`"),
+                number => number.to_string(),
+            };
             let told = told.trim_end_matches(".0");
             assert!(told == "`x`" || doc.contains(told), "`{key}` does not tell of {told}");
         }

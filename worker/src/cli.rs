@@ -14,6 +14,7 @@ Examples:
   sparks ingest ~/Pictures                 take a folder in
   sparks query persons                     who is there
   sparks query photos-of person1           where
+  sparks explain IMAGE                     why
   sparks synth /tmp/album --photos 200 --identities 25
   sparks ingest /tmp/album --faces synthetic
   sparks verify                            is the table what the log says?
@@ -80,6 +81,24 @@ Example:
   sparks synth /tmp/album --photos 200 --identities 25
   sparks ingest /tmp/album --faces synthetic")]
     Synth(SynthArgs),
+    /// Say why each tag of a photo is there
+    #[command(after_help = "\
+Examples:
+  sparks explain 2Ab4dEbnXzvkyZF4Bvn3sYdWCkq
+  sparks explain 2Ab4dEbnXzvkyZF4Bvn3sYdWCkq person1 --json")]
+    Explain(ExplainArgs),
+    /// Say who is who: suggestions, merges, and taking them back
+    #[command(after_help = "\
+Examples:
+  sparks persons suggest                   who may be one
+  sparks persons merge person3 person7     they are one; the lower number stays
+  sparks persons merges                    all merges, with the events to take back
+  sparks persons unmerge 6f0c...           they are not, and everything is as it was")]
+    Persons(PersonsArgs),
+    /// Try the face engine on photos
+    Faces(FacesArgs),
+    /// List the face models inside this binary
+    Models,
     /// Print completions for a shell
     #[command(after_help = "Example:\n  sparks completions bash > /etc/bash_completion.d/sparks")]
     Completions {
@@ -93,7 +112,7 @@ pub struct IngestArgs {
     /// Photos, or folders of photos
     #[arg(required = true, value_name = "PATH")]
     pub paths: Vec<PathBuf>,
-    /// Who looks for faces [default: off]
+    /// Who looks for faces [default: local]
     #[arg(long, value_enum)]
     pub faces: Option<Faces>,
     /// Whose photos these are [default: me@localhost]
@@ -206,6 +225,72 @@ pub enum ConfigAction {
     Show,
     /// Say whether the settings are right
     Check,
+}
+
+#[derive(Debug, Args)]
+pub struct ExplainArgs {
+    /// The photo's image ID
+    pub image: String,
+    /// Only this person's faces
+    pub person: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct PersonsArgs {
+    #[command(subcommand)]
+    pub action: PersonsAction,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum PersonsAction {
+    /// List persons that may be one, the likeliest first
+    Suggest,
+    /// Join two persons; the lower number stays
+    Merge {
+        /// person1, person2, ...
+        a: String,
+        /// person1, person2, ...
+        b: String,
+        /// Even if both are seen in one photo
+        #[arg(long)]
+        force: bool,
+    },
+    /// Take a merge back, exactly
+    Unmerge {
+        /// The merge's event ID
+        event: String,
+    },
+    /// List all merges
+    Merges,
+}
+
+#[derive(Debug, Args)]
+pub struct FacesArgs {
+    #[command(subcommand)]
+    pub action: FacesAction,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum FacesAction {
+    /// Measure how well persons are told apart, on a folder with a folder of photos for each person
+    #[command(after_help = "\
+Examples:
+  sparks faces eval ~/labelled
+  sparks faces eval ~/labelled --json | jq .precision
+  SPARKS_FACES_MODELS=dlib sparks faces eval ~/labelled
+
+Nothing is written. The person of a photo is the face that is largest and nearest to the middle; all faces go through the
+same rules as in `sparks ingest`, in several shuffled orders, and the mean is printed.")]
+    Eval(EvalArgs),
+}
+
+#[derive(Debug, Args)]
+pub struct EvalArgs {
+    /// The folder
+    pub dir: PathBuf,
+    /// In how many orders the photos are met
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=1000))]
+    pub orders: u64,
 }
 
 #[derive(Debug, Args)]

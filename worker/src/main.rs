@@ -3,6 +3,7 @@
 mod cli;
 mod commands;
 mod consumer;
+mod evaluate;
 mod ingest;
 mod lease;
 mod output;
@@ -52,6 +53,10 @@ async fn run(cli: Cli, output: &mut Output) -> anyhow::Result<ExitCode> {
         Command::Rebuild => commands::rebuild::rebuild(global, output).await,
         Command::Verify(args) => commands::rebuild::verify(global, args, output).await,
         Command::Config(args) => commands::config::run(global, args, output),
+        Command::Explain(args) => commands::explain::run(global, args, output).await,
+        Command::Persons(args) => commands::persons::run(global, args, output).await,
+        Command::Models => commands::models::run(output),
+        Command::Faces(args) => commands::faces::run(global, args, output).await,
         Command::Synth(args) => commands::synth::run(args, output),
         Command::Completions { shell } => commands::completions::run(shell, output),
     }

@@ -3,14 +3,14 @@
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use anyhow::Context;
-use sparks_config::{Analyzer, Loaded, Settings, TaggingKey as TaggingSetting};
-use sparks_domain::{Policy, Projection, TaggingKey};
+use sparks_config::{Analyzer, FaceModel, Loaded, Settings, TaggingKey as TaggingSetting};
+use sparks_domain::{Policy, Projection, TaggingKey, Threshold};
 use sparks_embedded::{Embedded, Patience};
 use sparks_engine::{
-    Clock, Cpu, Darkroom, FaceAnalyzer, GalleryIndex, NoFaces, OnCpu, Pipeline, Ports, Rebuilder, Rules, Store,
-    SystemClock,
+    Clock, Cpu, Darkroom, FaceAnalyzer, GalleryIndex, NoFaces, OnCpu, Pipeline, Ports, Rebuilder, Register,
+    RegisterRules, Rules, Store, SystemClock,
 };
-use sparks_faces::Synthetic;
+use sparks_faces::{Embedders, Local, LocalOptions, Synthetic};
 use sparks_media::{CropSpec, Fit, Lab, Limits, VariantSpec};
 
 use crate::cli::Global;
@@ -19,6 +19,12 @@ use crate::cli::Global;
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct WrongUse(pub String);
+
+/// Markers differ by as much as was asked for, so nothing measured fits them.
+const SYNTHETIC_THRESHOLD: f32 = 0.6;
+
+/// By how many deviations the nearest person must be nearer than the next.
+const MARGIN: f32 = 0.42;
 
 /// Who the log says decided.
 pub const ACTOR: &str = concat!("sparks/", env!("CARGO_PKG_VERSION"));
@@ -59,30 +65,47 @@ pub fn jobs(settings: &Settings) -> usize {
     }
 }
 
+/// Everybody known.
+pub async fn index(settings: &Settings, backend: &Embedded) -> anyhow::Result<Arc<GalleryIndex>> {
+    let store = Arc::clone(&backend.store) as Arc<dyn Store>;
+    Ok(Arc::new(GalleryIndex::load(store, settings.faces.candidates).await?))
+}
+
 /// The way of a photo over the embedded backend.
-pub async fn pipeline(
+pub fn pipeline(
     settings: &Settings,
     backend: &Embedded,
     cpu: Cpu,
     analyzer: Arc<dyn FaceAnalyzer>,
-) -> anyhow::Result<Pipeline> {
-    let store: Arc<dyn Store> = Arc::clone(&backend.store) as Arc<dyn Store>;
-    let index = GalleryIndex::load(Arc::clone(&store), settings.faces.candidates).await?;
+    index: Arc<GalleryIndex>,
+) -> Result<Pipeline, WrongUse> {
     let ports = Ports {
         objects: Arc::clone(&backend.objects) as Arc<dyn sparks_engine::Objects>,
-        store,
+        store: Arc::clone(&backend.store) as Arc<dyn Store>,
         darkroom: darkroom(settings),
         analyzer,
-        index: Arc::new(index),
+        index,
         clock: clock(),
     };
     let rules = Rules {
-        policy: policy(settings),
+        policy: policy(settings)?,
         projection: projection(settings),
         max_bytes: settings.limits.max_bytes,
         actor: ACTOR.to_owned(),
     };
     Ok(Pipeline::new(ports, cpu, rules))
+}
+
+/// Who knows who is who.
+pub fn register(settings: &Settings, backend: &Embedded, index: Arc<GalleryIndex>) -> Result<Register, WrongUse> {
+    let rules = RegisterRules {
+        policy: policy(settings)?,
+        scale: sparks_faces::scale,
+        projection: projection(settings),
+        actor: ACTOR.to_owned(),
+    };
+    let (store, objects) = (Arc::clone(&backend.store) as Arc<_>, Arc::clone(&backend.objects) as Arc<_>);
+    Ok(Register::new(store, objects, index, clock(), rules))
 }
 
 /// Who compares the table with the log.
@@ -119,26 +142,52 @@ pub fn darkroom(settings: &Settings) -> Arc<dyn Darkroom> {
 }
 
 /// Who looks for faces. Asked before anything is opened, so that a wrong setting leaves nothing behind.
-pub fn analyzer(settings: &Settings, cpu: &Cpu) -> Result<Arc<dyn FaceAnalyzer>, WrongUse> {
-    match settings.faces.analyzer {
-        Analyzer::Off => Ok(Arc::new(NoFaces)),
-        Analyzer::Synthetic => Ok(Arc::new(OnCpu::new(Synthetic, cpu.clone()))),
-        Analyzer::Local => {
-            let remedy = "use --faces off, or --faces synthetic for an album of `sparks synth`";
-            Err(WrongUse(format!("the local face engine is not part of this version yet: {remedy}")))
-        }
+pub fn analyzer(settings: &Settings, cpu: &Cpu) -> anyhow::Result<Arc<dyn FaceAnalyzer>> {
+    Ok(match settings.faces.analyzer {
+        Analyzer::Off => Arc::new(NoFaces),
+        Analyzer::Synthetic => Arc::new(OnCpu::new(Synthetic, cpu.clone())),
+        Analyzer::Local => Arc::new(OnCpu::new(local_engine(settings)?, cpu.clone())),
+    })
+}
+
+/// The engine inside the binary.
+pub fn local_engine(settings: &Settings) -> anyhow::Result<Local> {
+    let faces = &settings.faces;
+    let options =
+        LocalOptions { models: embedders(&faces.models)?, mirror: faces.mirror, attributes: faces.attributes };
+    Local::load(options).context("cannot load the face models")
+}
+
+fn embedders(models: &[FaceModel]) -> Result<Embedders, WrongUse> {
+    match (models.contains(&FaceModel::Dlib), models.contains(&FaceModel::Mobilefacenet)) {
+        (true, true) => Ok(Embedders::Both),
+        (true, false) => Ok(Embedders::Dlib),
+        _ => Err(WrongUse("faces.models: mobilefacenet needs dlib beside it; add \"dlib\"".into())),
     }
 }
 
-fn policy(settings: &Settings) -> Policy {
-    let founding = &settings.faces.founding;
-    Policy {
-        threshold: settings.faces.threshold as f32,
-        candidates: settings.faces.candidates,
-        min_size: founding.min_size as f32,
-        min_sharpness: founding.min_sharpness as f32,
-        min_confidence: founding.min_confidence as f32,
-    }
+/// When a face is somebody. What the operator does not settle, the model's own measure does.
+pub fn policy(settings: &Settings) -> Result<Policy, WrongUse> {
+    let faces = &settings.faces;
+    let model = match faces.analyzer {
+        Analyzer::Local | Analyzer::Off => embedders(&faces.models)?.model(),
+        Analyzer::Synthetic => sparks_faces::SYNTHETIC_MODEL,
+    };
+    let scale = sparks_faces::scale(model).ok_or_else(|| WrongUse(format!("model {model} has no scale")))?;
+    let threshold = match faces.threshold as f32 {
+        0.0 if faces.analyzer == Analyzer::Synthetic => Threshold::Fixed(SYNTHETIC_THRESHOLD),
+        0.0 => Threshold::Grows(scale),
+        threshold => Threshold::Fixed(threshold),
+    };
+    Ok(Policy {
+        threshold,
+        margin: scale.spread * MARGIN,
+        candidates: faces.candidates,
+        min_size: faces.founding.min_size as f32,
+        min_sharpness: faces.founding.min_sharpness as f32,
+        min_confidence: faces.founding.min_confidence as f32,
+        max_turn: faces.founding.max_turn as f32,
+    })
 }
 
 fn projection(settings: &Settings) -> Projection {

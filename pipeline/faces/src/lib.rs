@@ -4,9 +4,12 @@
 //! in a photo: an identity reaches the decision only as a vector, the way a real face does.
 
 mod local;
+mod scale;
 mod synthetic;
 
 pub use local::{Embedders, LoadError, Local, LocalOptions, Model, models};
+pub use scale::scale;
 pub use synthetic::{
-    AlbumSpec, DEFAULT_NOISE, DIMENSIONS, Synthetic, SyntheticPhoto, draw_marker, identity_vector, jpeg, with_noise,
+    AlbumSpec, DEFAULT_NOISE, DIMENSIONS, MODEL as SYNTHETIC_MODEL, Synthetic, SyntheticPhoto, draw_marker,
+    identity_vector, jpeg, with_noise,
 };

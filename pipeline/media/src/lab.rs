@@ -87,11 +87,11 @@ impl Darkroom for Lab {
         })
     }
 
-    fn reopen(&self, variant: &[u8]) -> Result<Pixels, Rejection> {
-        let (format, header) = self.admit(variant)?;
+    fn open(&self, picture: &[u8]) -> Result<Pixels, Rejection> {
+        let (format, header) = self.admit(picture)?;
         let exif = header.exif.map(Exif::read).unwrap_or_default();
-        let raster = decode(format, variant, &self.limits)?;
-        Ok(raster.upright(exif.orientation).over_white())
+        let full = decode(format, picture, &self.limits)?;
+        Ok(self.large.pick(&full, exif.orientation)?.upright(exif.orientation).over_white())
     }
 
     fn crop(&self, pixels: &Pixels, bounds: FaceBox) -> Result<Vec<u8>, Rejection> {

@@ -134,11 +134,11 @@ impl Darkroom for Nothing {
             taken_at: None,
             large: picture(1920, 1440),
             medium: picture(400, 400),
-            pixels: self.reopen(&[])?,
+            pixels: self.open(&[])?,
         })
     }
 
-    fn reopen(&self, _: &[u8]) -> Result<Pixels, Rejection> {
+    fn open(&self, _: &[u8]) -> Result<Pixels, Rejection> {
         Ok(Pixels { width: 1, height: 1, rgb: vec![0; 3] })
     }
 

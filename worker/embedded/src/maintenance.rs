@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use rusqlite::{Transaction, params};
 use sha2::{Digest, Sha256};
 use sparks_domain::{Attributes, FaceId, ImageId, Item, Key, Mutation, PersonId, PhotoState, Presence, Seq, drift};
-use sparks_engine::{DecidedFace, Fingerprint, Maintenance, Mended, StoreError};
+use sparks_engine::{DecidedFace, Fingerprint, Maintenance, Mark, Mended, StoreError};
 
 use crate::{
     SqliteStore,
@@ -52,16 +52,23 @@ impl Maintenance for SqliteStore {
         self.database.read_long(|tx| Ok(faces::company(tx)?)).await
     }
 
-    async fn followed(&self) -> Result<Seq, StoreError> {
-        self.database.read(|tx| Ok(log::head(tx, "FOLLOWED")?)).await
+    async fn mark(&self, mark: Mark) -> Result<Seq, StoreError> {
+        self.database.read(move |tx| Ok(log::head(tx, lane(mark))?)).await
     }
 
-    async fn set_followed(&self, seq: Seq) -> Result<(), StoreError> {
-        self.database.write(Durability::Crash, move |tx| Ok(log::move_head(tx, "FOLLOWED", seq)?)).await
+    async fn set_mark(&self, mark: Mark, seq: Seq) -> Result<(), StoreError> {
+        self.database.write(Durability::Crash, move |tx| Ok(log::move_head(tx, lane(mark), seq)?)).await
     }
 
     async fn fingerprint(&self) -> Result<Fingerprint, StoreError> {
         self.database.read_long(|tx| Ok(fingerprint(tx)?)).await
+    }
+}
+
+fn lane(mark: Mark) -> &'static str {
+    match mark {
+        Mark::Followed => "FOLLOWED",
+        Mark::Considered => "CONSIDERED",
     }
 }
 

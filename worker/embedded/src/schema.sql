@@ -33,8 +33,8 @@ CREATE TRIGGER log_is_append_only_delete BEFORE DELETE ON log BEGIN SELECT raise
 -- The last sequence of the lane, and the last identity event in it.
 CREATE TABLE heads (lane TEXT PRIMARY KEY, seq INTEGER NOT NULL) STRICT, WITHOUT ROWID;
 INSERT INTO heads VALUES ('EVENTS', 0), ('IDENTITY', 0);
--- The last identity event that all photos' rows have followed.
-INSERT INTO heads VALUES ('FOLLOWED', 0);
+-- How far what goes along the log has come.
+INSERT INTO heads VALUES ('FOLLOWED', 0), ('CONSIDERED', 0);
 
 -- What has been done with each photo: the guard of every commit. `subject` is IMG#{imageId}.
 CREATE TABLE states (subject TEXT PRIMARY KEY, state TEXT NOT NULL) STRICT, WITHOUT ROWID;

@@ -18,4 +18,4 @@ FROM decided WHERE decided.image_id = faces.image_id AND decided.n = faces.n;
 DROP TABLE decided;
 CREATE INDEX faces_template ON faces (seq) WHERE template;
 CREATE INDEX faces_unidentified ON faces (image_id, n) WHERE person IS NULL;
-INSERT INTO heads VALUES ('FOLLOWED', 0);
+INSERT INTO heads VALUES ('FOLLOWED', 0), ('CONSIDERED', 0);

@@ -54,6 +54,12 @@ fn brief(recorded: &Recorded) -> String {
             format!("{} in {}", persons.join(" "), e.image_id)
         }
         Event::PersonRenamed(e) => format!("{} is now {}", e.person, e.to),
+        Event::FacesReviewed(e) => {
+            let persons: Vec<String> = e.persons().map(|person| person.to_string()).collect();
+            format!("{} also {}", e.image_id, persons.join(" "))
+        }
+        Event::PersonsMerged(e) => format!("{} is {} ({})", e.from, e.into, recorded.id),
+        Event::MergeUndone(e) => format!("{} is not {} ({})", e.from, e.into, e.merge),
     };
     format!("{:>9}  {}  {:<16}  {about}", recorded.seq.0, recorded.when, recorded.event.event_type())
 }

@@ -6,14 +6,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-use sparks_config::Settings;
+use sparks_config::{Consolidation, Settings};
 use sparks_embedded::Embedded;
-use sparks_engine::{Cpu, Pipeline, Queue};
+use sparks_engine::{Cpu, FaceIndex, Pipeline, Queue, Register};
 
 use crate::{
     cli::{Faces, Global, IngestArgs},
     consumer::{Consumer, Worked},
-    ingest::{Album, Submitter, Summary, discover},
+    ingest::{Album, Submitter, Summary, Tidied, discover},
     output::{Output, progress},
     wiring::{self, WrongUse},
 };
@@ -29,7 +29,10 @@ pub async fn run(global: &Global, args: IngestArgs, output: &mut Output) -> anyh
     let cpu = Cpu::new(wiring::jobs(&settings));
     let analyzer = wiring::analyzer(&settings, &cpu)?;
     let backend = Arc::new(wiring::open_or_create(&settings)?);
-    let pipeline = Arc::new(wiring::pipeline(&settings, &backend, cpu, analyzer).await?);
+    let index = wiring::index(&settings, &backend).await?;
+    let register = wiring::register(&settings, &backend, Arc::clone(&index))?;
+    register.follow(|_| ()).await?; // what an interrupted call left undone
+    let pipeline = Arc::new(wiring::pipeline(&settings, &backend, cpu, analyzer, Arc::clone(&index))?);
     let darkroom = wiring::darkroom(&settings);
     let found = discover(&args.paths, &wiring::data_folder(&settings), darkroom.as_ref());
 
@@ -50,14 +53,26 @@ pub async fn run(global: &Global, args: IngestArgs, output: &mut Output) -> anyh
     worked?;
 
     drop(submitter);
+    let tidied = tidy(&settings, &register).await?;
     let album = Arc::into_inner(album).ok_or_else(|| anyhow::anyhow!("a worker is still running"))?;
     let (photos, failed) = album.into_parts();
-    let mut summary = Summary::of(photos, failed, &backend).await?;
+    let mut summary = Summary::of(photos, failed, &backend, &index.merges()).await?;
+    summary.tidied = tidied;
     summary.ignored = found.ignored;
     summary.conflicts = pipeline.conflicts();
     summary.took = started.elapsed();
     summary.print(output)?;
     Ok(if summary.has_failed() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// With all photos in, says who is one, lets the photos follow, and looks again at the faces that nobody knew.
+async fn tidy(settings: &Settings, register: &Register) -> anyhow::Result<Tidied> {
+    let joined = match settings.faces.consolidation {
+        Consolidation::Auto | Consolidation::Join => register.consolidate().await?.len(),
+        Consolidation::Suggest => 0,
+    };
+    register.follow(|_| ()).await?;
+    Ok(Tidied { joined, recognised: register.review().await? })
 }
 
 fn flags(args: &IngestArgs) -> Vec<(&'static str, &'static str, toml::Value)> {

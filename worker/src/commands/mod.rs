@@ -3,8 +3,12 @@
 pub mod completions;
 pub mod config;
 pub mod events;
+pub mod explain;
+pub mod faces;
 pub mod ingest;
 pub mod items;
+pub mod models;
+pub mod persons;
 pub mod query;
 pub mod rebuild;
 pub mod synth;

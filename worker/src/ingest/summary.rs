@@ -1,9 +1,14 @@
 //! What to tell about a folder that was taken in.
 
-use std::{collections::BTreeSet, path::PathBuf, time::Duration};
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet},
+    path::PathBuf,
+    time::Duration,
+};
 
-use serde_json::{Value, json};
-use sparks_domain::{Event, PersonId, PhotoProcessed, Seq, Verdict};
+use serde_json::{Map, Value, json};
+use sparks_domain::{Event, Merges, Outcome, PersonId, PhotoProcessed, PhotoState, Seq, Verdict};
 use sparks_embedded::Embedded;
 use sparks_engine::Store;
 
@@ -20,7 +25,9 @@ pub struct Summary {
     failed: Vec<(PathBuf, String)>,
     faces: usize,
     new: BTreeSet<PersonId>,
-    seen: BTreeSet<PersonId>,
+    seen: BTreeMap<PersonId, usize>,
+    /// What was found out about persons once all photos were in.
+    pub tidied: Tidied,
     /// Files that were no photos.
     pub ignored: u64,
     /// Commits that met somebody else's.
@@ -29,9 +36,23 @@ pub struct Summary {
     pub took: Duration,
 }
 
+/// What was found out about persons once all photos were in.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Tidied {
+    /// Persons who are somebody else.
+    pub joined: usize,
+    /// Faces that are somebody, after all.
+    pub recognised: usize,
+}
+
 impl Summary {
     /// Asks the log and the dead letters what became of each photo.
-    pub async fn of(photos: Vec<Photo>, failed: Vec<(PathBuf, String)>, backend: &Embedded) -> anyhow::Result<Self> {
+    pub async fn of(
+        photos: Vec<Photo>,
+        failed: Vec<(PathBuf, String)>,
+        backend: &Embedded,
+        merges: &Merges,
+    ) -> anyhow::Result<Self> {
         let mut summary = Self { photos: photos.len() + failed.len(), failed, ..Self::default() };
         for photo in photos {
             if photo.duplicate {
@@ -39,13 +60,18 @@ impl Summary {
                 continue;
             }
             let state = backend.store.photo(&photo.image).await?;
-            let event = match state {
-                Some(state) => backend.store.read_log(Seq(state.seq.0.saturating_sub(1)), 1).await?.pop(),
+            let event = match &state {
+                Some(PhotoState { seq, shows, outcome, .. }) => {
+                    let seq = if *outcome == Outcome::Processed { shows.unwrap_or(*seq) } else { *seq };
+                    backend.store.read_log(Seq(seq.0.saturating_sub(1)), 1).await?.pop()
+                }
                 None => None,
             };
             match (event.map(|recorded| recorded.event), backend.queue.dead_letter(&photo.deduplication).await?) {
                 (_, Some(letter)) => summary.failed.push((photo.path, letter.reason)),
-                (Some(Event::PhotoProcessed(event)), None) => summary.count(&event),
+                (Some(Event::PhotoProcessed(event)), None) => {
+                    summary.count(&event, &state.map(|state| state.persons).unwrap_or_default(), merges);
+                }
                 (Some(Event::PhotoRejected(event)), None) => summary.rejected.push((photo.path, event.reason.message)),
                 _ => summary.failed.push((photo.path, "nothing came of it: run the same command again".into())),
             }
@@ -53,12 +79,14 @@ impl Summary {
         Ok(summary)
     }
 
-    fn count(&mut self, photo: &PhotoProcessed) {
+    fn count(&mut self, photo: &PhotoProcessed, persons: &[PersonId], merges: &Merges) {
         self.processed += 1;
         self.faces += photo.faces.len();
-        self.seen.extend(photo.persons());
+        for person in merges.all_now(persons) {
+            *self.seen.entry(person).or_default() += 1;
+        }
         self.new.extend(photo.faces.iter().filter_map(|face| match face.verdict {
-            Verdict::Founded(person) => Some(person),
+            Verdict::Founded(person) if !merges.is_absorbed(person) => Some(person),
             _ => None,
         }));
     }
@@ -74,7 +102,7 @@ impl Summary {
     }
 
     fn persons_known(&self) -> usize {
-        self.seen.difference(&self.new).count()
+        self.seen.keys().filter(|person| !self.new.contains(person)).count()
     }
 
     fn to_json(&self) -> Value {
@@ -90,6 +118,8 @@ impl Summary {
             "faces": self.faces,
             "persons_new": self.new.len(),
             "persons_known": self.persons_known(),
+            "persons_joined": self.tidied.joined,
+            "persons": self.seen.iter().map(|(id, photos)| (id.to_string(), json!(photos))).collect::<Map<_, _>>(),
             "ignored": self.ignored,
             "conflicts": self.conflicts,
             "seconds": (self.took.as_secs_f64() * 1000.0).round() / 1000.0,
@@ -108,9 +138,12 @@ impl Summary {
             count("persons new", self.new.len()),
             count("persons known", self.persons_known()),
         ];
+        rows.extend((self.tidied.joined > 0).then(|| count("persons joined", self.tidied.joined)));
+        rows.extend((self.tidied.recognised > 0).then(|| count("recognised after all", self.tidied.recognised)));
         rows.extend((self.ignored > 0).then(|| vec!["  other files".into(), self.ignored.to_string()]));
         rows.extend((self.conflicts > 0).then(|| vec!["  conflicts met".into(), self.conflicts.to_string()]));
         output.columns(rows)?;
+        self.tell_persons(output)?;
         for (what, files) in [("rejected", &self.rejected), ("failed", &self.failed)] {
             if !files.is_empty() {
                 output.line(format!("\n{what}"))?;
@@ -119,5 +152,23 @@ impl Summary {
             }
         }
         Ok(())
+    }
+
+    /// Those who are in the most photos.
+    fn tell_persons(&self, output: &mut Output) -> std::io::Result<()> {
+        const MOST: usize = 10;
+        let mut persons: Vec<_> = self.seen.iter().collect();
+        persons.sort_by_key(|(person, photos)| (Reverse(**photos), **person));
+        if !persons.is_empty() {
+            output.line("\npersons")?;
+            let row = |(person, photos): &(&PersonId, &usize)| {
+                vec![format!("  {person}"), format!("{photos} photo{}", if **photos == 1 { "" } else { "s" })]
+            };
+            output.columns(persons.iter().take(MOST).map(row).collect::<Vec<_>>())?;
+        }
+        match persons.len().saturating_sub(MOST) {
+            0 => Ok(()),
+            more => output.line(format!("  and {more} more: see `sparks query persons`")),
+        }
     }
 }

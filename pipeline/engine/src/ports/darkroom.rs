@@ -10,8 +10,8 @@ pub trait Darkroom: Send + Sync {
     /// Decodes within the limits, turns upright, and renders the variants.
     fn develop(&self, original: &[u8]) -> Result<Developed, Rejection>;
 
-    /// Opens a picture made by [`Darkroom::develop`] again.
-    fn reopen(&self, variant: &[u8]) -> Result<Pixels, Rejection>;
+    /// The pixels of `large`, of an original or of a picture that [`Darkroom::develop`] made.
+    fn open(&self, picture: &[u8]) -> Result<Pixels, Rejection>;
 
     /// The face in these bounds with some of what is around it, as a JPEG.
     fn crop(&self, pixels: &Pixels, bounds: FaceBox) -> Result<Vec<u8>, Rejection>;

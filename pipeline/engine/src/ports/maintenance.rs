@@ -29,14 +29,23 @@ pub trait Maintenance: Store {
     /// Who was seen beside whom, as different faces of one photo: each pair once, the lower number first.
     async fn company(&self) -> Result<BTreeSet<(PersonId, PersonId)>, StoreError>;
 
-    /// The identity event up to which all photos' rows have followed who is whom.
-    async fn followed(&self) -> Result<Seq, StoreError>;
+    /// How far something has come.
+    async fn mark(&self, mark: Mark) -> Result<Seq, StoreError>;
 
-    /// All photos' rows have followed up to this identity event.
-    async fn set_followed(&self, seq: Seq) -> Result<(), StoreError>;
+    /// Something has come this far.
+    async fn set_mark(&self, mark: Mark, seq: Seq) -> Result<(), StoreError>;
 
     /// A digest of all rows.
     async fn fingerprint(&self) -> Result<Fingerprint, StoreError>;
+}
+
+/// What goes along the log after the fact, and remembers how far it has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mark {
+    /// All photos' rows show who is who up to this identity event.
+    Followed,
+    /// All faces up to this event have been considered as evidence of who is who.
+    Considered,
 }
 
 /// What a comparison found.

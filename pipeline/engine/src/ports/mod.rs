@@ -13,7 +13,7 @@ pub use analyzer::{AnalyzeError, FaceAnalyzer, FaceEngine, NoFaces, OnCpu};
 pub use clock::{Clock, SystemClock};
 pub use darkroom::{Darkroom, Description, Developed, Pixels, Rendered};
 pub use index::{FaceIndex, Found, IndexError};
-pub use maintenance::{Fingerprint, Maintenance, Mended};
+pub use maintenance::{Fingerprint, Maintenance, Mark, Mended};
 pub use objects::{Content, Object, Objects, ObjectsError, PutMode};
 pub use queue::{DeadLetter, DeadLetters, Delivery, Depth, MessageId, Queue, QueueError, Settlement};
 pub use store::{

@@ -35,7 +35,7 @@ impl Pipeline {
             if self.ports.objects.head(&Projection::crop_key(person)).await?.is_none() {
                 let key = &photo.variants.large.key;
                 let large = self.ports.objects.get(key, self.rules.max_bytes).await?;
-                let pixels = self.on_cpu(key, move |darkroom| darkroom.reopen(&large.bytes)).await?;
+                let pixels = self.on_cpu(key, move |darkroom| darkroom.open(&large.bytes)).await?;
                 self.store_crop(person, bounds, Arc::new(pixels)).await?;
             }
         }

@@ -30,7 +30,7 @@ pub enum Embedders {
 
 impl Embedders {
     /// What events call the signatures; those of another name cannot be compared with these.
-    pub fn model(self) -> &'static str {
+    pub const fn model(self) -> &'static str {
         match self {
             Self::Both => "dlib+mobilefacenet-1",
             Self::Dlib => "dlib-1",

@@ -26,7 +26,7 @@ use reading::Reading;
 pub struct Synthetic;
 
 /// What events call the measure behind the signatures; signatures of another model cannot be compared with these.
-const MODEL: &str = "synthetic-1";
+pub const MODEL: &str = "synthetic-1";
 
 /// Eyes, nose and corners of the mouth, as fractions of the marker.
 const LANDMARKS: [(f32, f32); 5] = [(0.3, 0.38), (0.7, 0.38), (0.5, 0.56), (0.35, 0.74), (0.65, 0.74)];

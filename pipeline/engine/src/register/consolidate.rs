@@ -1,0 +1,64 @@
+//! What the faces known so far say about who is who.
+
+use std::collections::BTreeSet;
+
+use sparks_domain::{Consolidation, Event, Grounds, Join, PersonId, Seq, consolidate};
+
+use super::{Merged, Register, RegisterError};
+use crate::Mark;
+
+/// Events are read this many at a time.
+const BATCH: usize = 2048;
+
+impl Register {
+    /// What the faces known so far say about who is who. With `fresh`, only about these persons.
+    pub async fn consider(&self, fresh: Option<&BTreeSet<PersonId>>) -> Result<Consolidation, RegisterError> {
+        self.index.follow().await?;
+        let company = self.store.company().await?;
+        let known = self.index.known();
+        let merges = known.people.merges();
+        let apart = company.into_iter().map(|(a, b)| (merges.now(a), merges.now(b))).chain(merges.parted());
+        let apart: BTreeSet<_> = apart.filter(|(a, b)| a != b).collect();
+        let fresh = fresh.map(|fresh| fresh.iter().map(|person| merges.now(*person)).collect());
+        let mut all = Consolidation::default();
+        for model in known.gallery.models() {
+            if let Some(scale) = (self.rules.scale)(model) {
+                let found = consolidate(&known.gallery, model, scale, &apart, fresh.as_ref());
+                all.joins.extend(found.joins);
+                all.suggestions.extend(found.suggestions);
+            }
+        }
+        Ok(all)
+    }
+
+    /// Joins whoever is one by strong evidence, as far as that has changed since the last time.
+    pub async fn consolidate(&self) -> Result<Vec<Merged>, RegisterError> {
+        let (fresh, head) = self.seen_since(self.store.mark(Mark::Considered).await?).await?;
+        let mut merged = Vec::new();
+        for Join { into, from, evidence } in self.consider(Some(&fresh)).await?.joins {
+            match self.merge(into, from, Grounds::Alike(evidence)).await {
+                Ok(join) => merged.push(join),
+                // Somebody else said something about them meanwhile.
+                Err(RegisterError::Already(..)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        self.store.set_mark(Mark::Considered, head).await?;
+        Ok(merged)
+    }
+
+    /// Everybody in photos decided after `after`, and how far the log goes.
+    async fn seen_since(&self, mut after: Seq) -> Result<(BTreeSet<PersonId>, Seq), RegisterError> {
+        let mut seen = BTreeSet::new();
+        loop {
+            let events = self.store.read_log(after, BATCH).await?;
+            let Some(last) = events.last().map(|recorded| recorded.seq) else { return Ok((seen, after)) };
+            for recorded in events {
+                if let Event::PhotoProcessed(photo) = recorded.event {
+                    seen.extend(photo.persons());
+                }
+            }
+            after = last;
+        }
+    }
+}

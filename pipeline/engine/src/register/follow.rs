@@ -1,0 +1,80 @@
+//! Photos and crops that follow what was decided about persons.
+
+use sparks_domain::{Event, ImageId, Merges, PersonId, Projection, Recorded};
+
+use super::{PAGE, Register, RegisterError};
+use crate::{Content, Filter, Mark, ObjectsError, PutMode, Query};
+
+const MOST_CROP_BYTES: u64 = 16 << 20;
+
+/// What followed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Followed {
+    /// Changes of who is who that photos had not followed yet.
+    pub changes: usize,
+    /// Photos whose rows were written again.
+    pub photos: usize,
+}
+
+impl Register {
+    /// Lets photos, crops and templates follow what was decided about persons. Safe to interrupt and to repeat; whoever
+    /// comes next goes on.
+    pub async fn follow(&self, progress: impl Fn(usize)) -> Result<Followed, RegisterError> {
+        self.index.follow().await?;
+        let tail = self.store.identity(self.store.mark(Mark::Followed).await?).await?;
+        let merges = self.index.known().people.merges().clone();
+        let mut followed = Followed::default();
+        for Recorded { event, .. } in &tail.events {
+            let (person, from) = match event {
+                Event::PersonsMerged(e) => (e.from, e.from),
+                Event::MergeUndone(e) => (e.into, e.from),
+                _ => continue,
+            };
+            followed.changes += 1;
+            self.move_crop(from, merges.is_absorbed(from)).await?;
+            self.photos_follow(person, &merges, &mut followed, &progress).await?;
+        }
+        self.store.set_mark(Mark::Followed, tail.seq).await?;
+        Ok(followed)
+    }
+
+    async fn photos_follow(
+        &self,
+        person: PersonId,
+        merges: &Merges,
+        followed: &mut Followed,
+        progress: &impl Fn(usize),
+    ) -> Result<(), RegisterError> {
+        let filter = Filter::EntityType(format!("TAGGING#{person}"));
+        let mut query = Query { filter, after: None, limit: PAGE, backwards: false };
+        loop {
+            let page = self.store.query(&query).await?;
+            for item in page.items {
+                if let Ok(image) = item.key.pk.parse::<ImageId>() {
+                    self.shown().reassert(&image, merges).await?;
+                    followed.photos += 1;
+                    progress(followed.photos);
+                }
+            }
+            match page.last {
+                Some(last) => query.after = Some(last),
+                None => return Ok(()),
+            }
+        }
+    }
+
+    /// Whoever is somebody else is not shown, and their crop is kept where it can be taken back from.
+    async fn move_crop(&self, person: PersonId, away: bool) -> Result<(), RegisterError> {
+        let (shown, kept) = (Projection::crop_key(person), format!("merged/{person}.jpg"));
+        let (from, to) = if away { (shown, kept) } else { (kept, shown) };
+        match self.objects.get(&from, MOST_CROP_BYTES).await {
+            Ok(crop) => {
+                self.objects.put(&to, crop.bytes, Content::picture("image/jpeg"), PutMode::Replace).await?;
+                self.objects.delete(&from).await?;
+                Ok(())
+            }
+            Err(ObjectsError::NotFound(_)) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+}

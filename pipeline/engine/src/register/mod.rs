@@ -1,0 +1,102 @@
+//! Who is who: joining persons, taking that back, and looking again at faces that nobody knew.
+
+mod consolidate;
+mod follow;
+mod merge;
+mod review;
+
+use std::sync::Arc;
+
+use sparks_domain::{EventId, Identity, People, PersonId, Policy, Projection, Scale};
+
+use crate::{
+    Clock, CommitError, GalleryIndex, IndexError, Maintenance, Objects, ObjectsError, StoreError, shown::Shown,
+};
+
+pub use follow::Followed;
+pub use merge::Merged;
+
+/// Keeps track of who is who. Every change is an event; photos follow it in steps that may be interrupted and gone on with.
+pub struct Register {
+    store: Arc<dyn Maintenance>,
+    objects: Arc<dyn Objects>,
+    index: Arc<GalleryIndex>,
+    clock: Arc<dyn Clock>,
+    rules: Rules,
+}
+
+/// What the operator has settled.
+#[derive(Debug, Clone)]
+pub struct Rules {
+    /// When a face is somebody.
+    pub policy: Policy,
+    /// How to read the similarities of each model; those of a model without a scale are left alone.
+    pub scale: fn(&str) -> Option<Scale>,
+    /// How events become rows.
+    pub projection: Projection,
+    /// Who the log says decided.
+    pub actor: String,
+}
+
+/// Why nobody is somebody else.
+#[derive(Debug, thiserror::Error)]
+pub enum RegisterError {
+    /// Nobody has this number.
+    #[error("there is no {0}: see `sparks query persons`")]
+    Unknown(PersonId),
+    /// Two names for one.
+    #[error("{0} is {1} already")]
+    Already(PersonId, PersonId),
+    /// Two faces in one photo are two persons.
+    #[error("{0} and {1} are seen in one photo, as different faces: join them all the same with --force")]
+    SeenTogether(PersonId, PersonId),
+    /// No such event.
+    #[error("event {0} is not a merge: see `sparks persons merges`")]
+    NotAMerge(EventId),
+    /// Somebody else is faster each time.
+    #[error("persons keep changing: try again")]
+    Contended,
+    /// The store did not answer.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The commit was refused.
+    #[error(transparent)]
+    Commit(#[from] CommitError),
+    /// The bucket did not answer.
+    #[error(transparent)]
+    Objects(#[from] ObjectsError),
+}
+
+/// Rows are read this many at a time.
+const PAGE: usize = 256;
+
+impl Register {
+    /// Keeps this store's register.
+    pub fn new(
+        store: Arc<dyn Maintenance>,
+        objects: Arc<dyn Objects>,
+        index: Arc<GalleryIndex>,
+        clock: Arc<dyn Clock>,
+        rules: Rules,
+    ) -> Self {
+        Self { store, objects, index, clock, rules }
+    }
+
+    fn known(&self) -> (People, Identity) {
+        let known = self.index.known();
+        (known.people.clone(), known.identity.clone())
+    }
+
+    fn shown(&self) -> Shown<'_> {
+        Shown { store: self.store.as_ref(), projection: self.rules.projection }
+    }
+}
+
+impl From<IndexError> for RegisterError {
+    fn from(error: IndexError) -> Self {
+        match error {
+            IndexError::Store(error) => Self::Store(error),
+            IndexError::Unavailable(reason) => Self::Store(StoreError::Unavailable(reason)),
+        }
+    }
+}
