@@ -282,6 +282,21 @@ Examples:
 Nothing is written. The person of a photo is the face that is largest and nearest to the middle; all faces go through the
 same rules as in `sparks ingest`, in several shuffled orders, and the mean is printed.")]
     Eval(EvalArgs),
+    /// Draw boxes, landmarks, scores and names on a photo
+    #[command(after_help = "\
+Examples:
+  sparks faces show tests/photos/obama-1.jpg -o seen.png
+  sparks faces show party.jpg -o seen.png --data ~/sparks-data      (with the names of whoever is known there)")]
+    Show(ShowArgs),
+}
+
+#[derive(Debug, Args)]
+pub struct ShowArgs {
+    /// The photo
+    pub photo: PathBuf,
+    /// The PNG file to write
+    #[arg(short, long, value_name = "FILE")]
+    pub output: PathBuf,
 }
 
 #[derive(Debug, Args)]

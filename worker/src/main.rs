@@ -3,6 +3,7 @@
 mod cli;
 mod commands;
 mod consumer;
+mod draw;
 mod evaluate;
 mod ingest;
 mod lease;

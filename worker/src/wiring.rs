@@ -142,20 +142,26 @@ pub fn darkroom(settings: &Settings) -> Arc<dyn Darkroom> {
 }
 
 /// Who looks for faces. Asked before anything is opened, so that a wrong setting leaves nothing behind.
-pub fn analyzer(settings: &Settings, cpu: &Cpu) -> anyhow::Result<Arc<dyn FaceAnalyzer>> {
+pub fn analyzer(settings: &Settings, cpu: &Cpu) -> Result<Arc<dyn FaceAnalyzer>, WrongUse> {
     Ok(match settings.faces.analyzer {
         Analyzer::Off => Arc::new(NoFaces),
-        Analyzer::Synthetic => Arc::new(OnCpu::new(Synthetic, cpu.clone())),
-        Analyzer::Local => Arc::new(OnCpu::new(local_engine(settings)?, cpu.clone())),
+        Analyzer::Synthetic => Arc::new(OnCpu::new("synthetic", || Ok(Synthetic), cpu.clone())),
+        Analyzer::Local => {
+            let options = local_options(settings)?;
+            let load = move || Local::load(options).map_err(|error| error.to_string());
+            Arc::new(OnCpu::new("local", load, cpu.clone()))
+        }
     })
 }
 
 /// The engine inside the binary.
 pub fn local_engine(settings: &Settings) -> anyhow::Result<Local> {
+    Local::load(local_options(settings)?).context("cannot load the face models")
+}
+
+fn local_options(settings: &Settings) -> Result<LocalOptions, WrongUse> {
     let faces = &settings.faces;
-    let options =
-        LocalOptions { models: embedders(&faces.models)?, mirror: faces.mirror, attributes: faces.attributes };
-    Local::load(options).context("cannot load the face models")
+    Ok(LocalOptions { models: embedders(&faces.models)?, mirror: faces.mirror, attributes: faces.attributes })
 }
 
 fn embedders(models: &[FaceModel]) -> Result<Embedders, WrongUse> {

@@ -30,7 +30,7 @@ pub struct Consolidation {
 }
 
 /// Deviations that make two persons one, where one of them has so many faces that chance is unlikely to fool all of them.
-const NEEDED: f32 = 3.2;
+const NEEDED: f32 = 3.1;
 /// How much more is needed each time the number of persons is ten times as large.
 const NEEDED_TENFOLD: f32 = 0.6;
 /// What the number of faces of the better known of the two adds to that: one, two, more.
@@ -42,7 +42,7 @@ const LEAD_WORTH: f32 = 0.3;
 /// Whoever is this close to being the same person as the candidate is no runner-up.
 const KIN: f32 = 1.0;
 /// How far below their own cohesion a person of several faces may be like another.
-const COHESION: f32 = 3.3;
+const COHESION: f32 = 2.5;
 /// From how many faces on a person has a cohesion.
 const COHESIVE: usize = 4;
 /// How far short of a join a suggestion may fall.
@@ -52,7 +52,7 @@ const WORTH_LOOKING: f32 = 2.0;
 /// How many persons a face is compared with to learn what is usual for it.
 const COHORT: usize = 256;
 /// How many unknown persons the model's own scale stands for.
-const PRIOR: f32 = 10.0;
+const PRIOR: f32 = 20.0;
 
 /// Finds the persons of this model that are one. `apart` names those who are not, whatever they look like; only pairs with
 /// somebody of `fresh`, if given, are looked at.

@@ -94,6 +94,11 @@ pub(crate) struct Rules<'a> {
 }
 
 impl Policy {
+    /// Who a face with these candidates is among so many persons, if it is near enough to anybody.
+    pub fn recognise(&self, candidates: &[Candidate], persons: usize) -> Option<Verdict> {
+        self.among(persons).recognise(candidates)
+    }
+
     pub(crate) fn among(&self, persons: usize) -> Rules<'_> {
         Rules { policy: self, threshold: round(self.threshold.among(persons), 1e4) }
     }

@@ -2,21 +2,30 @@
 
 use std::{path::PathBuf, process::ExitCode, sync::Arc};
 
+use anyhow::Context;
+use embedded_graphics::{
+    pixelcolor::Rgb888,
+    prelude::{RgbColor, WebColors},
+};
 use serde_json::{Value, json};
-use sparks_engine::{Cpu, Darkroom, FaceEngine};
+use sparks_config::Settings;
+use sparks_domain::{Candidate, SeenFace};
+use sparks_engine::{Cpu, Darkroom, FaceEngine, FaceIndex};
 use sparks_faces::Local;
 
 use crate::{
-    cli::{EvalArgs, FacesAction, FacesArgs, Global},
+    cli::{EvalArgs, FacesAction, FacesArgs, Global, ShowArgs},
+    draw::Canvas,
     evaluate::{Counts, LabelledPhoto, Score, Sighting, Trial, Verification, find},
     output::{Output, progress},
-    wiring,
+    wiring::{self, WrongUse},
 };
 
 /// Tries the engine on photos.
 pub async fn run(global: &Global, args: FacesArgs, output: &mut Output) -> anyhow::Result<ExitCode> {
     match args.action {
         FacesAction::Eval(args) => evaluate(global, args, output).await,
+        FacesAction::Show(args) => show(global, args, output).await,
     }
 }
 
@@ -82,6 +91,60 @@ async fn look_at_all(
     }
     bar.finish_and_clear();
     (sightings, unreadable)
+}
+
+/// Draws what the engine sees in one photo, with the names of whoever the data folder knows.
+async fn show(global: &Global, args: ShowArgs, output: &mut Output) -> anyhow::Result<ExitCode> {
+    let settings = wiring::settings(global, &[])?.settings;
+    let about = |what: &dyn std::fmt::Display| WrongUse(format!("{}: {what}", args.photo.display()));
+    let bytes = std::fs::read(&args.photo).map_err(|error| about(&error))?;
+    let pixels = wiring::darkroom(&settings).open(&bytes).map_err(|rejection| about(&rejection.message))?;
+    let faces = wiring::local_engine(&settings)?.look(&pixels);
+    let names = names(&settings, &faces).await?;
+    let mut canvas = Canvas::new(&pixels).ok_or_else(|| about(&"no pixels"))?;
+    for (face, name) in faces.iter().zip(&names) {
+        let (colour, name) = match name {
+            Some(name) => (Rgb888::GREEN, format!("{name} ")),
+            None => (Rgb888::CSS_ORANGE, String::new()),
+        };
+        canvas.face(face, colour, &format!("{name}{:.2}", face.confidence));
+    }
+    std::fs::write(&args.output, canvas.png()?).with_context(|| format!("cannot write {}", args.output.display()))?;
+    if output.is_json() {
+        for (face, name) in faces.iter().zip(&names) {
+            output.json(&json!({
+                "box": face.bounds, "landmarks": face.landmarks, "confidence": face.confidence,
+                "quality": face.quality, "attributes": face.attributes, "name": name,
+            }))?;
+        }
+    } else {
+        let header = ["face", "name", "score", "size", "sharpness", "turn"];
+        let rows = faces.iter().zip(&names).enumerate().map(|(n, (face, name))| {
+            let turn = face.quality.turn.map(|turn| format!("{turn:.2}")).unwrap_or_default();
+            let (size, sharpness) = (face.quality.size, face.quality.sharpness);
+            let name = name.clone().unwrap_or_else(|| "-".into());
+            vec![n.to_string(), name, format!("{:.2}", face.confidence), format!("{size:.0}"), format!("{sharpness:.2}"), turn]
+        });
+        output.table(&header, rows.collect::<Vec<_>>())?;
+        output.line(format!("drawn on {}", args.output.display()))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Whom the data folder, if there is one, takes the faces for.
+async fn names(settings: &Settings, faces: &[SeenFace]) -> anyhow::Result<Vec<Option<String>>> {
+    if !settings.data.join("sparks.db").is_file() {
+        return Ok(vec![None; faces.len()]);
+    }
+    let index = wiring::index(settings, &wiring::open(settings)?).await?;
+    let policy = wiring::policy(settings)?;
+    let found = index.search(faces).await?.search;
+    let known = index.known();
+    let name = |candidates: &Vec<Candidate>| {
+        let person = policy.recognise(candidates, found.persons)?.person()?;
+        known.people.get(person).map(|person| person.display_name)
+    };
+    Ok(found.candidates.iter().map(name).collect())
 }
 
 struct Report {

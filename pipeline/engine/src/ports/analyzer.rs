@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use sparks_domain::SeenFace;
+use tokio::sync::OnceCell;
 
 use super::Pixels;
 use crate::{Cpu, Crashed};
@@ -31,34 +32,39 @@ pub enum AnalyzeError {
 
 /// A face engine inside the binary: CPU only, synchronous, shared by all threads.
 pub trait FaceEngine: Send + Sync + 'static {
-    /// What events call it.
-    fn name(&self) -> &str;
-
     /// The faces, in a stable order.
     fn look(&self, pixels: &Pixels) -> Vec<SeenFace>;
 }
 
-/// A face engine run where it does not hold up anybody else.
+/// A face engine run where it does not hold up anybody else, and loaded when the first photo wants it.
 pub struct OnCpu<E> {
-    engine: Arc<E>,
+    name: String,
+    load: Arc<dyn Fn() -> Result<E, String> + Send + Sync>,
+    engine: OnceCell<Arc<E>>,
     cpu: Cpu,
 }
 
 impl<E: FaceEngine> OnCpu<E> {
-    /// Runs the engine on these cores.
-    pub fn new(engine: E, cpu: Cpu) -> Self {
-        Self { engine: Arc::new(engine), cpu }
+    /// Runs the engine that events call by this name on these cores. Whoever has no photo to show pays nothing.
+    pub fn new(name: &str, load: impl Fn() -> Result<E, String> + Send + Sync + 'static, cpu: Cpu) -> Self {
+        Self { name: name.to_owned(), load: Arc::new(load), engine: OnceCell::new(), cpu }
+    }
+
+    async fn engine(&self) -> Result<Arc<E>, AnalyzeError> {
+        let load = Arc::clone(&self.load);
+        let loaded = || async { self.cpu.run(move || load()).await?.map(Arc::new).map_err(AnalyzeError::Unavailable) };
+        self.engine.get_or_try_init(loaded).await.cloned()
     }
 }
 
 #[async_trait]
 impl<E: FaceEngine> FaceAnalyzer for OnCpu<E> {
     fn name(&self) -> &str {
-        self.engine.name()
+        &self.name
     }
 
     async fn analyze(&self, pixels: Arc<Pixels>) -> Result<Vec<SeenFace>, AnalyzeError> {
-        let engine = Arc::clone(&self.engine);
+        let engine = self.engine().await?;
         Ok(self.cpu.run(move || engine.look(&pixels)).await?)
     }
 }

@@ -86,10 +86,6 @@ impl Local {
 }
 
 impl FaceEngine for Local {
-    fn name(&self) -> &str {
-        "local"
-    }
-
     fn look(&self, pixels: &Pixels) -> Vec<SeenFace> {
         let Some(picture) = Picture::of(pixels) else { return Vec::new() };
         let lane = self.lanes.enter();

@@ -32,10 +32,6 @@ pub const MODEL: &str = "synthetic-1";
 const LANDMARKS: [(f32, f32); 5] = [(0.3, 0.38), (0.7, 0.38), (0.5, 0.56), (0.35, 0.74), (0.65, 0.74)];
 
 impl FaceEngine for Synthetic {
-    fn name(&self) -> &str {
-        "synthetic"
-    }
-
     fn look(&self, pixels: &Pixels) -> Vec<SeenFace> {
         let Some(raster) = Raster::of(pixels) else { return Vec::new() };
         let mut frames = frame::find(&raster);

@@ -1,0 +1,67 @@
+//! One face against all that are known, and all that are known at the start.
+
+use std::{hint::black_box, sync::Arc, time::Instant};
+
+use rusqlite::Connection;
+use sparks_domain::{Gallery, PersonId, Signature};
+use sparks_embedded::{Embedded, Patience};
+use sparks_engine::GalleryIndex;
+
+const DIMENSIONS: usize = 640;
+const TEMPLATES_A_PERSON: usize = 5;
+
+/// The search of one face among many templates.
+pub fn search(rounds: usize) {
+    let templates = 100_000;
+    let mut rng = fastrand::Rng::with_seed(1);
+    let mut gallery = Gallery::default();
+    for n in 0..templates {
+        gallery.learn(person(n), "m", &signature(&mut rng));
+    }
+    let probe = signature(&mut rng);
+    let mut taken = Vec::new();
+    for _ in 0..=rounds {
+        let started = Instant::now();
+        black_box(gallery.nearest("m", &probe, 5));
+        taken.push(started.elapsed());
+    }
+    taken.sort_unstable();
+    let per_thousand = taken[taken.len() / 2].as_secs_f64() * 1e3 / (templates / 1000) as f64;
+    println!("search, per 1,000 templates  {per_thousand:>6.3} ms  (at most 0.15)");
+}
+
+/// The gallery of a store with many templates, from opening the store to the first search.
+pub fn load(templates: usize) {
+    let folder = tempfile::tempdir().unwrap();
+    let patience = Patience { visibility: std::time::Duration::from_secs(60), max_deaths: 25 };
+    drop(Embedded::open_or_create(folder.path(), patience).unwrap());
+    fill(&folder.path().join("sparks.db"), templates);
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    let started = Instant::now();
+    let backend = Embedded::open(folder.path(), patience).unwrap();
+    let index = runtime.block_on(GalleryIndex::load(Arc::clone(&backend.store) as Arc<_>, 5)).unwrap();
+    let taken = started.elapsed().as_secs_f64();
+    assert_eq!(index.known().gallery.len(), templates);
+    println!("{templates} templates loaded in  {taken:>6.2} s  (100,000 within 3)");
+}
+
+fn fill(database: &std::path::Path, templates: usize) {
+    let mut connection = Connection::open(database).unwrap();
+    let transaction = connection.transaction().unwrap();
+    let mut rng = fastrand::Rng::with_seed(2);
+    let sql = "INSERT INTO faces (image_id, n, model, signature, person, template, seq) VALUES (?, 0, 'm', ?, ?, 1, ?)";
+    for n in 0..templates {
+        let image = format!("00000000-0000-4000-8000-{:012}", rng.u64(..) % 1_000_000_000_000);
+        let values = (image, signature(&mut rng).to_bytes(), person(n).number(), i64::try_from(n + 1).unwrap());
+        transaction.prepare_cached(sql).unwrap().execute(values).unwrap();
+    }
+    transaction.commit().unwrap();
+}
+
+fn person(n: usize) -> PersonId {
+    PersonId::new(u32::try_from(n / TEMPLATES_A_PERSON + 1).unwrap()).unwrap()
+}
+
+fn signature(rng: &mut fastrand::Rng) -> Signature {
+    Signature::quantise(&std::array::from_fn::<f32, DIMENSIONS, _>(|_| rng.f32() - 0.5)).unwrap()
+}

@@ -1,0 +1,34 @@
+//! The photos that are looked at.
+
+use image::{RgbImage, imageops};
+use sparks_engine::{Darkroom, Pixels};
+use sparks_media::Lab;
+
+const SIDE: u32 = 1920;
+
+/// A portrait with one face, its long side as long as that of the large variant.
+pub fn portrait() -> Pixels {
+    let photo = open("obama-1.jpg");
+    let (width, height) = (photo.width() * SIDE / photo.height(), SIDE);
+    pixels(imageops::resize(&photo, width, height, imageops::FilterType::Lanczos3))
+}
+
+/// A picture with this many faces, all large enough that nobody looks closer.
+pub fn row_of(faces: u32) -> Pixels {
+    let portrait = imageops::resize(&open("obama-1.jpg"), 384, 480, imageops::FilterType::Lanczos3);
+    let mut row = RgbImage::from_pixel(SIDE, 480, image::Rgb([90, 100, 110]));
+    for n in 0..faces {
+        imageops::replace(&mut row, &portrait, i64::from(n * portrait.width()), 0);
+    }
+    pixels(row)
+}
+
+fn open(name: &str) -> RgbImage {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("photos").join(name);
+    let Pixels { width, height, rgb } = Lab::default().open(&std::fs::read(path).unwrap()).unwrap();
+    RgbImage::from_raw(width, height, rgb).unwrap()
+}
+
+fn pixels(photo: RgbImage) -> Pixels {
+    Pixels { width: photo.width(), height: photo.height(), rgb: photo.into_raw() }
+}
