@@ -13,6 +13,8 @@ const WEAK: f32 = 0.5;
 const SIDE: f32 = 640.0;
 /// What all tiles of a photo have together at the most, in pixels of the detector: a photo of 1920 by 1920 once.
 const AREA: f32 = 1920.0 * 1920.0;
+/// So many small faces are a crowd, in which others are too small for the first look.
+const CROWD: usize = 5;
 /// A photo smaller than this is enlarged for the closer look.
 const SPARSE: usize = 1000;
 
@@ -31,16 +33,15 @@ pub fn wanted(hint: &Sighting, scale: f32) -> bool {
     side < SMALL || (side < MIDDLING && hint.score < WEAK)
 }
 
-/// Tiles that show every hint, the strongest first, with room around each.
+/// Tiles that show every hint with room around it.
 pub fn tiles(picture: &Picture<'_>, hints: &[Sighting], first: f32) -> Vec<Tile> {
-    let scale = if picture.width.max(picture.height) < SPARSE { 2.0 } else { 1.0_f32 };
-    if scale < first * 1.5 {
-        return Vec::new();
-    }
+    let Some(scale) = closer(picture, first) else { return Vec::new() };
+    // From top to bottom, so that tiles lie side by side as far as hints do.
     let mut waiting: Vec<Frame> = hints.iter().map(Frame::around).collect();
-    let (mut tiles, mut area) = (Vec::new(), 0.0);
-    while !waiting.is_empty() && area < AREA {
-        // One tile grows around the strongest hint as long as it takes in others without getting too large.
+    waiting.sort_by(|a, b| a.from[1].total_cmp(&b.from[1]));
+    let mut frames = Vec::new();
+    while !waiting.is_empty() {
+        // A tile grows around one hint as long as it takes in others without getting too large.
         let mut frame = waiting.remove(0);
         waiting.retain(|other| {
             let both = frame.with(other);
@@ -50,11 +51,51 @@ pub fn tiles(picture: &Picture<'_>, hints: &[Sighting], first: f32) -> Vec<Tile>
             }
             !joined
         });
-        let part = frame.region(picture);
-        area += (part.width * part.height) as f32 * scale * scale;
-        tiles.push(Tile { part, scale });
+        frames.push(frame);
     }
+    bounded(picture, frames, scale)
+}
+
+/// Tiles that show all of a crowd, given the faces found in it; none where there is no crowd.
+pub fn crowd(picture: &Picture<'_>, faces: &[Sighting], first: f32) -> Vec<Tile> {
+    let Some(scale) = closer(picture, first) else { return Vec::new() };
+    let small: Vec<_> = faces.iter().filter(|face| face.shorter_side() * first < SMALL).collect();
+    let Some(whole) = small.iter().map(|face| Frame::around(face)).reduce(|all, frame| all.with(&frame)) else {
+        return Vec::new();
+    };
+    if small.len() < CROWD {
+        return Vec::new();
+    }
+    // Tiles overlap by more than a face, so that each face is wholly in one.
+    let side = SIDE / scale;
+    let overlap = small.iter().fold(0.0_f32, |most, face| most.max(1.5 * face.size()[1])).min(side / 2.0);
+    let spans = |axis: usize| {
+        let (from, length) = (whole.from[axis], whole.to[axis] - whole.from[axis]);
+        let count = ((length - overlap) / (side - overlap)).ceil().max(1.0);
+        let step = (length - overlap) / count;
+        (0..count as usize).map(move |n| from + n as f32 * step).map(move |from| (from, from + step + overlap))
+    };
+    let cells = spans(1)
+        .flat_map(|(top, bottom)| spans(0).map(move |(left, right)| Frame { from: [left, top], to: [right, bottom] }));
+    bounded(picture, cells.collect(), scale)
+}
+
+/// The scale of a closer look, if it shows more than the first one did.
+fn closer(picture: &Picture<'_>, first: f32) -> Option<f32> {
+    let scale = if picture.width.max(picture.height) < SPARSE { 2.0 } else { 1.0_f32 };
+    (scale >= first * 1.5).then_some(scale)
+}
+
+/// As many of the frames as a photo may have.
+fn bounded(picture: &Picture<'_>, frames: Vec<Frame>, scale: f32) -> Vec<Tile> {
+    let mut area = 0.0;
+    let tiles = frames.into_iter().map(|frame| Tile { part: frame.region(picture), scale });
     tiles
+        .take_while(|tile| {
+            area += (tile.part.width * tile.part.height) as f32 * scale * scale;
+            area <= AREA
+        })
+        .collect()
 }
 
 impl Tile {

@@ -1,7 +1,7 @@
 //! Finding the faces of a photo: one look at the whole, and a closer one where small faces may be.
 
 use super::centerface::{CenterFace, Sighting};
-use super::closer;
+use super::closer::{self, Tile};
 use super::lanes::Lane;
 use super::overlap::distinct;
 use super::picture::{Picture, Region};
@@ -24,18 +24,32 @@ pub fn detect(centerface: &CenterFace, picture: &Picture<'_>, lane: &Lane<'_>) -
     let whole = picture.whole();
     let hints = distinct(centerface.look(picture, whole, scaled(whole, scale), HINT, lane));
     let (settled, unsettled): (Vec<_>, Vec<_>) = hints.into_iter().partition(|hint| !closer::wanted(hint, scale));
+    let look_closer = |tiles: Vec<Tile>| {
+        let looks = tiles.into_iter().flat_map(|tile| {
+            let seen = centerface.look(picture, tile.part, scaled(tile.part, tile.scale), FACE, lane);
+            seen.into_iter().filter(move |sighting| tile.shows(picture, sighting))
+        });
+        looks.collect::<Vec<_>>()
+    };
     let mut found = settled;
-    for tile in closer::tiles(picture, &unsettled, scale) {
-        let seen = centerface.look(picture, tile.part, scaled(tile.part, tile.scale), HINT, lane);
-        found.extend(seen.into_iter().filter(|sighting| tile.shows(picture, sighting)));
+    found.extend(look_closer(closer::tiles(picture, &unsettled, scale)));
+    let mut faces = faces(picture, found);
+    let crowd = closer::crowd(picture, &faces, scale);
+    if !crowd.is_empty() {
+        faces.extend(look_closer(crowd));
+        faces = self::faces(picture, faces);
     }
+    faces.sort_by(|a, b| a.from[1].total_cmp(&b.from[1]).then(a.from[0].total_cmp(&b.from[0])));
+    faces
+}
+
+/// What is surely a face, each once, within the picture.
+fn faces(picture: &Picture<'_>, mut found: Vec<Sighting>) -> Vec<Sighting> {
     found.retain(|sighting| sighting.score >= FACE && plausible(sighting));
     found.iter_mut().for_each(|sighting| *sighting = sighting.within(picture));
     found.retain(|sighting| sighting.shorter_side() >= LEAST);
     found.sort_by(|a, b| b.score.total_cmp(&a.score));
-    let mut faces = distinct(found);
-    faces.sort_by(|a, b| a.from[1].total_cmp(&b.from[1]).then(a.from[0].total_cmp(&b.from[0])));
-    faces
+    distinct(found)
 }
 
 /// The size of a part at this scale.
