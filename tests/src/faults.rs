@@ -8,8 +8,8 @@ use std::{
 use async_trait::async_trait;
 use sparks_domain::{FaceId, ImageId, Item, Key, PhotoState, Recorded, Seq};
 use sparks_engine::{
-    Commit, CommitError, Content, Delivery, Depth, IdentityTail, MessageId, Object, Objects, ObjectsError, Page,
-    PutMode, Query, Queue, QueueError, Settlement, Store, StoreError, StoredFace,
+    Commit, CommitError, Content, DecidedFace, Delivery, Depth, IdentityTail, MessageId, Object, Objects, ObjectsError,
+    Page, PutMode, Query, Queue, QueueError, Settlement, Store, StoreError, StoredFace,
 };
 
 /// Where something breaks, and how.
@@ -140,6 +140,10 @@ impl Store for Faulty<dyn Store> {
 
     async fn read_log(&self, after: Seq, most: usize) -> Result<Vec<Recorded>, StoreError> {
         self.pass("store.read_log", self.inner.read_log(after, most), store_error).await
+    }
+
+    async fn templates(&self, after: Seq, most: usize) -> Result<Vec<DecidedFace>, StoreError> {
+        self.pass("store.templates", self.inner.templates(after, most), store_error).await
     }
 
     async fn signatures(&self, faces: &[FaceId]) -> Result<Vec<StoredFace>, StoreError> {

@@ -141,7 +141,7 @@ pub fn renamed(number: u32, after: Seq, to: &str) -> Event {
 pub fn stored_face(face: FaceId, number: u8) -> StoredFace {
     let bytes: Vec<u8> = (0..=255_u8).map(|n| n.wrapping_mul(3).wrapping_add(number)).collect();
     let signature = Signature::from_bytes(&bytes).expect("a direction");
-    StoredFace { face, model: format!("sample-{number}"), signature }
+    StoredFace { face, model: format!("sample-{number}"), signature, person: None, template: false }
 }
 
 /// A commit that changes nothing: what a test cares about is set in it.
@@ -154,6 +154,7 @@ pub fn nothing() -> Commit {
         events: Vec::new(),
         mutations: Vec::new(),
         signatures: Vec::new(),
+        identified: Vec::new(),
     }
 }
 

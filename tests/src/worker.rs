@@ -2,7 +2,7 @@
 
 use std::{path::Path, sync::Arc, time::Duration};
 
-use sparks_domain::{ImageId, PersonId, Policy, Projection};
+use sparks_domain::{ImageId, PersonId, Policy, Projection, Threshold};
 use sparks_embedded::{Embedded, FileObjects, Patience, Submission, Upload};
 use sparks_engine::{
     Clock, Content, Cpu, Failure, GalleryIndex, Objects, OnCpu, PhotoRef, Pipeline, Ports, PutMode, Queue, QueueError,
@@ -55,10 +55,22 @@ pub fn lab() -> Lab {
     Lab::new(Limits::default(), variant(Fit::Inside, 1920), variant(Fit::Cover, 64), CropSpec::default())
 }
 
+/// When a face is somebody.
+pub fn policy() -> Policy {
+    Policy {
+        threshold: Threshold::Fixed(0.6),
+        margin: 0.0,
+        candidates: 5,
+        min_size: 40.0,
+        min_sharpness: 0.1,
+        min_confidence: 0.6,
+        max_turn: 1.0,
+    }
+}
+
 /// What the operator would have settled.
 pub fn rules() -> Rules {
-    let policy = Policy { threshold: 0.6, candidates: 5, min_size: 40.0, min_sharpness: 0.1, min_confidence: 0.6 };
-    Rules { policy, projection: Projection::default(), max_bytes: 1 << 24, actor: "tests".into() }
+    Rules { policy: policy(), projection: Projection::default(), max_bytes: 1 << 24, actor: "tests".into() }
 }
 
 /// A pipeline over these ports with an index of its own.
@@ -69,7 +81,7 @@ pub async fn pipeline(store: Arc<dyn Store>, objects: Arc<dyn Objects>) -> Resul
         index: Arc::new(GalleryIndex::load(Arc::clone(&store), 5).await?),
         store,
         darkroom: Arc::new(lab()),
-        analyzer: Arc::new(OnCpu::new(Synthetic, cpu.clone())),
+        analyzer: Arc::new(OnCpu::new("synthetic", || Ok(Synthetic), cpu.clone())),
         clock: Arc::new(SystemClock),
     };
     Ok(Pipeline::new(ports, cpu, rules()))

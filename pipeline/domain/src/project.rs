@@ -110,7 +110,8 @@ impl Projection {
 
     /// What taking a merge back makes of the rows of persons and users: what was there before it. `people` know of it.
     pub fn unmerged(&self, merged: &PersonsMerged, users: &[Email], people: &People) -> Vec<Mutation> {
-        let name = people.get(merged.into).map(|person| Self::named(merged.into, &person.display_name));
+        let into = people.merges().now(merged.into); // may be somebody else since
+        let name = people.get(into).map(|person| Self::named(into, &person.display_name));
         let back = people.get(merged.from).map(|person| Self::person(merged.from, &person));
         let back = back.map(|row| match row {
             Mutation::Set { key, presence, attributes, at_least } => {

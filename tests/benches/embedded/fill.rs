@@ -5,8 +5,8 @@ use std::{collections::HashMap, path::Path};
 use rusqlite::{Connection, Transaction, params};
 use serde_json::json;
 use sparks_domain::{
-    Allocation, Candidate, Event, EventId, Face, FaceId, Key, Mutation, PersonId, PersonsAllocated, PhotoProcessed,
-    PhotoState, Projection, Seq, Source, Timestamp, Variant, Variants, Verdict, Version,
+    Allocation, Candidate, Event, EventId, Face, FaceId, Key, Merges, Mutation, PersonId, PersonsAllocated,
+    PhotoProcessed, PhotoState, Projection, Seq, Source, Timestamp, Variant, Variants, Verdict, Version,
 };
 use sparks_embedded::Embedded;
 
@@ -59,9 +59,11 @@ impl Filler<'_> {
         });
         self.record(&allocated);
         for number in 1..=PERSONS {
-            let sql = "INSERT INTO faces (image_id, n, model, signature) VALUES (?, ?, 'bench-1', ?)";
+            let sql = "INSERT INTO faces (image_id, n, model, signature, person, template, seq)
+                       VALUES (?1, ?2, 'bench-1', ?3, ?2, 1, ?4)";
             let bytes = signature(number).to_bytes();
-            self.tx.prepare_cached(sql).unwrap().execute(params![founder.as_str(), number, bytes]).unwrap();
+            let values = params![founder.as_str(), number, bytes, self.seq];
+            self.tx.prepare_cached(sql).unwrap().execute(values).unwrap();
         }
         self.tx.execute("UPDATE heads SET seq = ? WHERE lane = 'IDENTITY'", [self.seq]).unwrap();
     }
@@ -93,7 +95,7 @@ impl Filler<'_> {
             event.is_identity()
         ];
         self.tx.prepare_cached(sql).unwrap().execute(values).unwrap();
-        for mutation in Projection::default().project(None, event, when()) {
+        for mutation in Projection::default().project(None, event, when(), &Merges::default()) {
             self.apply(&mutation);
         }
     }

@@ -3,7 +3,9 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use async_trait::async_trait;
-use sparks_domain::{FaceBox, ImageId, Point, Policy, Projection, Quality, Rejection, SeenFace, Signature, Timestamp};
+use sparks_domain::{
+    FaceBox, ImageId, Point, Policy, Projection, Quality, Rejection, SeenFace, Signature, Threshold, Timestamp,
+};
 use sparks_embedded::Upload;
 use sparks_engine::{
     AnalyzeError, Content, Cpu, Darkroom, Description, Developed, FaceAnalyzer, GalleryIndex, Object, Objects,
@@ -85,7 +87,7 @@ pub fn image(n: usize, all: usize) -> ImageId {
 /// The pipeline over this store, with nothing to do in the other stages.
 pub async fn pipeline(store: Arc<dyn Store>) -> Pipeline {
     let index = GalleryIndex::load(Arc::clone(&store), 5).await.unwrap();
-    assert_eq!(index.templates(), PERSONS as usize, "everybody is known");
+    assert_eq!(index.known().gallery.len(), PERSONS as usize, "everybody is known");
     let ports = Ports {
         objects: Arc::new(Nothing),
         store,
@@ -94,7 +96,15 @@ pub async fn pipeline(store: Arc<dyn Store>) -> Pipeline {
         index: Arc::new(index),
         clock: Arc::new(SystemClock),
     };
-    let policy = Policy { threshold: 0.6, candidates: 5, min_size: 40.0, min_sharpness: 0.1, min_confidence: 0.6 };
+    let policy = Policy {
+        threshold: Threshold::Fixed(0.6),
+        margin: 0.0,
+        candidates: 5,
+        min_size: 40.0,
+        min_sharpness: 0.1,
+        min_confidence: 0.6,
+        max_turn: 1.0,
+    };
     let rules = Rules { policy, projection: Projection::default(), max_bytes: 1 << 20, actor: "bench".into() };
     Pipeline::new(ports, Cpu::new(2), rules)
 }

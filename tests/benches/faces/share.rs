@@ -56,12 +56,8 @@ fn two_threads(engine: &Local) -> Duration {
 fn two_processes() -> Duration {
     let start = |_| {
         let mut command = Command::new(std::env::current_exe().unwrap());
-        let mut child = command
-            .args([CHILD, &LOOKS.to_string()])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut child =
+            command.args([CHILD, &LOOKS.to_string()]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut String::new()).unwrap();
         child
     };

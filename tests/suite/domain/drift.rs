@@ -1,7 +1,7 @@
 //! Rows that are not as the log says, and rows of others that stay as they are.
 
 use serde_json::{Value, json};
-use sparks_domain::{Attributes, Difference, Key, Mutation, Projection, Timestamp, drift};
+use sparks_domain::{Attributes, Difference, Key, Merges, Mutation, Projection, Timestamp, drift};
 
 use crate::{
     story::{BEACH, ada, good, person, photo},
@@ -14,7 +14,7 @@ const NOON: &str = "2025-08-01T12:00:00.000Z";
 fn mutations() -> Vec<Mutation> {
     let when: Timestamp = NOON.parse().unwrap();
     let events = photo(BEACH).of([good()]).happened();
-    events.iter().flat_map(|event| Projection::default().project(None, event, when)).collect()
+    events.iter().flat_map(|event| Projection::default().project(None, event, when, &Merges::default())).collect()
 }
 
 fn of(key: &Key) -> Mutation {

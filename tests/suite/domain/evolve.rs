@@ -86,8 +86,8 @@ fn everybody_is_known_since_their_allocation_by_their_number() {
     for event in photo(BEACH).of([good(), good()]).counter(2).taken([4]).happened() {
         people.evolve(&event, at(100));
     }
-    let everybody: Vec<_> = people.iter().map(|(id, p)| (id.number(), p.display_name.as_str(), p.created)).collect();
-    assert_eq!(everybody, [(3, "person3", at(100)), (5, "person5", at(100))]);
+    let everybody: Vec<_> = people.iter().map(|(id, p)| (id.number(), p.display_name, p.created)).collect();
+    assert_eq!(everybody, [(3, "person3".into(), at(100)), (5, "person5".into(), at(100))]);
     assert_eq!(people.highest(), 5);
     assert_eq!(people.get(person(4)), None);
 }

@@ -135,6 +135,7 @@ fn written_version(event: &Event) -> u32 {
     match event {
         Event::PhotoProcessed(_) | Event::PhotoRejected(_) => 1,
         Event::PersonsAllocated(_) | Event::PersonRenamed(_) => 1,
+        Event::FacesReviewed(_) | Event::PersonsMerged(_) | Event::MergeUndone(_) => 1,
     }
 }
 

@@ -1,6 +1,6 @@
 //! Every shape of row, as the platform's API reads it.
 
-use sparks_domain::{Event, Item, Key, Projection, TaggingKey, Timestamp};
+use sparks_domain::{Event, Item, Key, Merges, Projection, TaggingKey, Timestamp};
 
 use crate::{
     golden,
@@ -16,7 +16,7 @@ fn table(tagging_key: TaggingKey) -> Table {
     let events = [Event::PersonsAllocated(persons_allocated(true)), Event::PhotoProcessed(photo_processed(true))];
     let mut table = Table::of_platform([&BEACH.parse().unwrap()]);
     for event in &events {
-        table.commit(&projection.project(None, event, when));
+        table.commit(&projection.project(None, event, when, &Merges::default()));
     }
     table
 }

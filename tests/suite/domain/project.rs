@@ -2,7 +2,8 @@
 
 use serde_json::json;
 use sparks_domain::{
-    Event, Key, Mutation, PersonRenamed, Presence, Projection, RejectCode::Damaged, Seq, TaggingKey, Timestamp, Version,
+    Event, Key, Merges, Mutation, PersonRenamed, Presence, Projection, RejectCode::Damaged, Seq, TaggingKey, Timestamp,
+    Version,
 };
 
 use crate::{
@@ -22,7 +23,7 @@ fn large() -> Projection {
 
 /// The mutations of all events, on a photo nobody knew.
 fn projected(photo: Photo) -> Vec<Mutation> {
-    photo.happened().iter().flat_map(|event| large().project(None, event, noon())).collect()
+    photo.happened().iter().flat_map(|event| large().project(None, event, noon(), &Merges::default())).collect()
 }
 
 #[track_caller]
@@ -68,7 +69,7 @@ fn a_tagging_shows_the_large_variant_or_the_original() {
     let events = photo(BEACH).of([good().like(2, 0.9)]).happened();
     let key = Key::tagging(&BEACH.parse().unwrap(), person(2));
     let shown = |tagging_key| {
-        let mutations = Projection { tagging_key }.project(None, &events[0], noon());
+        let mutations = Projection { tagging_key }.project(None, &events[0], noon(), &Merges::default());
         let row = find(&mutations, &key).apply(None).expect("a row");
         assert_eq!(row["images"]["medium"], json!(format!("processed/{BEACH}_medium.webp")));
         row["s3Key"].clone()
@@ -91,9 +92,9 @@ fn persons_no_longer_in_a_newer_version_lose_their_tagging() {
     let second = photo(BEACH).version("v2").of([good().like(2, 0.9), good().like(3, 0.9)]).happened();
     let image = BEACH.parse().unwrap();
     let mut table = Table::of_platform([&image]);
-    table.commit(&large().project(None, &first[0], noon()));
+    table.commit(&large().project(None, &first[0], noon(), &Merges::default()));
     let before = state_of(&image, &first);
-    table.commit(&large().project(before.as_ref(), &second[0], noon()));
+    table.commit(&large().project(before.as_ref(), &second[0], noon(), &Merges::default()));
     assert_eq!(
         table.sort_keys(BEACH),
         ["PERSON#person2", "PERSON#person3", "UPLOADED_BY#ada@example.org"],
@@ -108,7 +109,7 @@ fn the_same_holds_across_a_rejected_version_between() {
     let rejected = happened(photo(BEACH).version("v2").rejected(Damaged));
     let third = photo(BEACH).version("v3").happened();
     let before = state_of(&BEACH.parse().unwrap(), &[first, rejected].concat());
-    let mutations = large().project(before.as_ref(), &third[0], noon());
+    let mutations = large().project(before.as_ref(), &third[0], noon(), &Merges::default());
     let gone = Mutation::Delete { key: Key::tagging(&BEACH.parse().unwrap(), person(1)) };
     assert!(mutations.contains(&gone), "{mutations:?}");
 }
@@ -119,14 +120,14 @@ fn a_superseded_event_leaves_only_what_the_newer_one_has_too() {
     let second = photo(BEACH).version("v2").of([good().like(2, 0.9)]).happened();
     let image = BEACH.parse().unwrap();
     let now = state_of(&image, &[first.clone(), second].concat()).unwrap();
-    let gone = large().superseded(&now, processed(&first));
+    let gone = large().superseded(&now, processed(&first), &Merges::default());
     assert_eq!(gone, [Mutation::Delete { key: Key::tagging(&image, person(1)) }]);
 }
 
 #[test]
 fn a_rejected_photo_changes_no_row() {
     let rejected = happened(photo(BEACH).rejected(Damaged));
-    assert_eq!(large().project(None, &rejected[0], noon()), []);
+    assert_eq!(large().project(None, &rejected[0], noon(), &Merges::default()), []);
 }
 
 #[test]
@@ -159,7 +160,7 @@ fn the_counter_stays_where_nobody_is_new() {
 fn a_new_name_changes_the_display_name_only() {
     let (from, to) = ("person4".into(), "Ada".into());
     let renamed = PersonRenamed { v: Version, person: person(4), identity_seq: Seq(1), from, to };
-    let mutations = large().project(None, &Event::PersonRenamed(renamed), noon());
+    let mutations = large().project(None, &Event::PersonRenamed(renamed), noon(), &Merges::default());
     let expected = Mutation::Set {
         key: Key::new("PERSON#person4", "person4"),
         presence: Presence::Required,

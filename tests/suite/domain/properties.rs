@@ -3,12 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::{prelude::*, strategy::ValueTree, test_runner::TestRunner};
-use sparks_domain::{Event, ImageId, People, PhotoState, Projection, Recorded, Refusal, Timestamp, drift};
+use sparks_domain::{
+    Event, ImageId, Key, Merges, Mutation, People, PhotoState, Projection, Recorded, Refusal, Timestamp, drift,
+};
 
 use crate::{
     story::{given, good, nothing, person, photo, processed, small},
     table::Table,
-    world::{Step, World, image, platform, steps},
+    world::{World, image, platform, steps},
 };
 
 fn bounded() -> ProptestConfig {
@@ -37,18 +39,23 @@ fn rebuild(log: &[Recorded], mut table: Table) -> Table {
     let log: Vec<_> = log.iter().map(read_back).collect();
     let (states, projection) = (states(&log), Projection::default());
     let mut people = People::default();
-    for Recorded { seq, when, event, .. } in &log {
+    for Recorded { when, event, .. } in &log {
         people.evolve(event, *when);
-        match event {
-            Event::PhotoProcessed(photo) if states[&photo.image_id].shows > Some(*seq) => {
-                table.mend(&projection.superseded(&states[&photo.image_id], photo));
-            }
-            Event::PhotoProcessed(_) => table.mend(&projection.project(None, event, *when)),
-            _ => {}
+    }
+    let merges = people.merges();
+    for Recorded { seq, when, event, .. } in &log {
+        let Event::PhotoProcessed(photo) = event else { continue };
+        let state = &states[&photo.image_id];
+        if state.shows > Some(*seq) {
+            table.mend(&projection.superseded(state, photo, merges));
+        } else {
+            table.mend(&projection.photo(photo, *when, &state.persons, &[], merges));
         }
     }
-    let persons: Vec<_> = people.iter().map(|(id, person)| Projection::person(id, person)).collect();
+    let persons: Vec<_> = people.iter().map(|(id, person)| Projection::person(id, &person)).collect();
     table.mend(&persons);
+    let gone: Vec<_> = merges.absorbed().map(|(id, _)| Mutation::Delete { key: Key::person(id) }).collect();
+    table.mend(&gone);
     if people.highest() > 0 {
         table.mend(&[Projection::counter(people.highest())]);
     }
@@ -81,6 +88,7 @@ fn table_after(photos: &[(i64, Vec<Event>)]) -> String {
                 None,
                 event,
                 Timestamp::from_millis(1_750_000_000_000 + second * 1000),
+                &Merges::default(),
             ));
         }
     }
@@ -95,7 +103,7 @@ proptest! {
         let (one, other) = (World::after(&steps), World::after(&steps));
         prop_assert_eq!(&one.log, &other.log);
         prop_assert_eq!(one.table.text(), other.table.text());
-        for step in steps.iter().filter(|step| !matches!(step, Step::Named { .. })) {
+        for step in steps.iter().filter(|step| step.is_photo()) {
             prop_assert_eq!(one.decide(step), other.decide(step));
         }
     }
@@ -119,7 +127,7 @@ proptest! {
         let mut world = World::new();
         for step in &steps {
             let refused_before = world.take(step).is_err();
-            if let Step::Named { .. } = step {
+            if !step.is_photo() {
                 continue;
             }
             let (events, rows) = (world.log.len(), world.table.text());
@@ -136,7 +144,8 @@ proptest! {
         let states = states(&world.log);
         for Recorded { seq, when, event, .. } in &world.log {
             if event.image().is_some_and(|image| states[image].shows == Some(*seq)) {
-                let mutations = Projection::default().project(Some(&states[event.image().unwrap()]), event, *when);
+                let (before, merges) = (&states[event.image().unwrap()], world.people.merges());
+                let mutations = Projection::default().project(Some(before), event, *when, merges);
                 let mut table = world.table.clone();
                 table.mend(&mutations);
                 prop_assert_eq!(table.text(), world.table.text());
@@ -212,8 +221,14 @@ fn the_world_has_all_that_the_properties_speak_of() {
         seen.extend(world.log.iter().map(|recorded| recorded.event.event_type()));
         let replaced = |r: &Recorded| r.event.image().is_some_and(|image| states[image].shows > Some(r.seq));
         seen.extend(world.log.iter().any(replaced).then_some("replaced"));
+        let merges = world.people.merges();
+        let is_chained = |(person, _)| {
+            merges.absorbed().any(|(_, merge)| merges.get(*merge).is_some_and(|(into, _)| into == person))
+        };
+        seen.extend(merges.absorbed().any(is_chained).then_some("chain"));
         seen.extend(states.values().any(|state| state.shows.is_some_and(|shows| shows < state.seq)).then_some("kept"));
     }
-    let expected = ["PersonRenamed", "PersonsAllocated", "PhotoProcessed", "PhotoRejected", "kept", "replaced"];
-    assert_eq!(seen.into_iter().collect::<Vec<_>>(), expected);
+    let events =
+        ["MergeUndone", "PersonRenamed", "PersonsAllocated", "PersonsMerged", "PhotoProcessed", "PhotoRejected"];
+    assert_eq!(seen.into_iter().collect::<Vec<_>>(), [&events[..], &["chain", "kept", "replaced"]].concat());
 }

@@ -3,17 +3,25 @@
 use std::collections::BTreeMap;
 
 use sparks_domain::{
-    Candidate, Command, Email, Event, Identity, ImageId, PersonId, PhotoProcessed, PhotoState, Policy, Quality,
-    Recognition, Refusal, RejectCode, Rejection, Search, SeenFace, Seq, Signature, Similarity, Source, Variant,
-    Variants, Verdict, decide,
+    Attributes, Candidate, Command, Email, Event, Grounds, Identity, ImageId, MergeUndone, PersonId, PersonsMerged,
+    PhotoProcessed, PhotoState, Policy, Quality, Recognition, Refusal, RejectCode, Rejection, ReviewedFace, Search,
+    SeenFace, Seq, Signature, Similarity, Source, Threshold, Variant, Variants, Verdict, Version, decide,
 };
 
 pub const BEACH: &str = "0ujtsYcgvSTl8PAuAdqWYSMnLOv";
 pub const PARTY: &str = "02df423f-0d45-4d59-b987-2ade841d0fbf";
 
-/// Two faces are one person from 0.5 on; a founding face has 40 pixels, is 0.3 sharp and 0.8 certain.
+/// Two faces are one person from 0.5 on; a founding face has 40 pixels, is 0.3 sharp, 0.8 certain and not quite a profile.
 pub fn policy() -> Policy {
-    Policy { threshold: 0.5, candidates: 3, min_size: 40.0, min_sharpness: 0.3, min_confidence: 0.8 }
+    Policy {
+        threshold: Threshold::Fixed(0.5),
+        margin: 0.0,
+        candidates: 3,
+        min_size: 40.0,
+        min_sharpness: 0.3,
+        min_confidence: 0.8,
+        max_turn: 0.9,
+    }
 }
 
 pub fn nothing() -> Vec<Event> {
@@ -21,19 +29,25 @@ pub fn nothing() -> Vec<Event> {
 }
 
 pub fn given(history: impl IntoIterator<Item = Event>) -> Story {
-    Story { history: history.into_iter().collect() }
+    Story { history: history.into_iter().collect(), policy: policy() }
 }
 
 pub struct Story {
     history: Vec<Event>,
+    policy: Policy,
 }
 
 impl Story {
+    /// The rules are these.
+    pub fn by(self, policy: Policy) -> Self {
+        Self { policy, ..self }
+    }
+
     pub fn when(self, command: impl Into<Command>) -> Told {
         let command = command.into();
         let (Command::Process { image_id, .. } | Command::Reject { image_id, .. }) = &command;
         let state = state_of(image_id, &self.history);
-        Told(decide(state.as_ref(), command, &policy()))
+        Told(decide(state.as_ref(), command, &self.policy))
     }
 }
 
@@ -69,7 +83,7 @@ impl Told {
 }
 
 /// An event in a line.
-fn tell(event: &Event) -> String {
+pub fn tell(event: &Event) -> String {
     let list = |words: Vec<String>| words.join(", ");
     match event {
         Event::PhotoProcessed(e) if e.faces.is_empty() => "processed: nobody".into(),
@@ -83,15 +97,25 @@ fn tell(event: &Event) -> String {
             format!("allocated: {}", list(persons.collect()))
         }
         Event::PersonRenamed(e) => format!("renamed: {} from {} to {}", e.person, e.from, e.to),
+        Event::FacesReviewed(e) => {
+            let face = |face: &ReviewedFace| format!("face {} {}", face.n, verdict(face.verdict));
+            format!("reviewed: {}", list(e.faces.iter().map(face).collect()))
+        }
+        Event::PersonsMerged(e) => format!("merged: {} is {}", e.from, e.into),
+        Event::MergeUndone(e) => format!("undone: {} is not {}", e.from, e.into),
+    }
+}
+
+fn verdict(verdict: Verdict) -> String {
+    match verdict {
+        Verdict::Matched(person) => format!("is {person}"),
+        Verdict::Founded(person) => format!("founds {person}"),
+        Verdict::TooPoor => "too poor".into(),
+        Verdict::Ambiguous => "ambiguous".into(),
     }
 }
 
 fn verdicts(event: &PhotoProcessed) -> Vec<String> {
-    let verdict = |verdict| match verdict {
-        Verdict::Matched(person) => format!("is {person}"),
-        Verdict::Founded(person) => format!("founds {person}"),
-        Verdict::TooPoor => "too poor".into(),
-    };
     event.faces.iter().map(|face| verdict(face.verdict) + if face.template { " (template)" } else { "" }).collect()
 }
 
@@ -107,6 +131,26 @@ pub fn processed(events: &[Event]) -> &PhotoProcessed {
 
 pub fn person(number: u32) -> PersonId {
     PersonId::new(number).expect("numbers start at 1")
+}
+
+/// The persons with these numbers are one since after this identity event.
+pub fn merged(into: u32, from: u32, after: Seq) -> PersonsMerged {
+    PersonsMerged {
+        v: Version,
+        into: person(into),
+        from: person(from),
+        identity_seq: after,
+        grounds: Grounds::Told,
+        row: Attributes::new(),
+        users: Vec::new(),
+    }
+}
+
+/// They are not.
+pub fn undone(merge: &PersonsMerged, after: Seq) -> Event {
+    let merge_event = Event::PersonsMerged(merge.clone()).id();
+    let (into, from) = (merge.into, merge.from);
+    Event::MergeUndone(MergeUndone { v: Version, merge: merge_event, into, from, identity_seq: after })
 }
 
 pub fn ada() -> Email {

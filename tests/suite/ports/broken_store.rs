@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use sparks_domain::{Attributes, FaceId, ImageId, Item, Key, Mutation, PhotoState, Presence, Recorded, Seq};
-use sparks_engine::{Commit, CommitError, IdentityTail, Page, Query, Store, StoreError, StoredFace};
+use sparks_engine::{Commit, CommitError, DecidedFace, IdentityTail, Page, Query, Store, StoreError, StoredFace};
 use sparks_tests::{contract, samples::nothing};
 use tokio::task::JoinSet;
 
@@ -117,6 +117,10 @@ impl Store for Broken {
             _ => after,
         };
         Ok(self.doubled(self.inner.read_log(after, most).await?))
+    }
+
+    async fn templates(&self, after: Seq, most: usize) -> Result<Vec<DecidedFace>, StoreError> {
+        self.inner.templates(after, most).await
     }
 
     async fn signatures(&self, faces: &[FaceId]) -> Result<Vec<StoredFace>, StoreError> {

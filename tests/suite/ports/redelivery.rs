@@ -10,8 +10,8 @@ use serde_json::json;
 use sparks_domain::{FaceId, ImageId, Item, Key, PhotoState, Recorded, RejectCode, Seq};
 use sparks_embedded::{Embedded, FileObjects};
 use sparks_engine::{
-    Commit, CommitError, IdentityTail, Objects, Outcome, Page, PhotoRef, Pipeline, Query, Queue, Settlement, Store,
-    StoreError, StoredFace, Turnstile,
+    Commit, CommitError, DecidedFace, IdentityTail, Objects, Outcome, Page, PhotoRef, Pipeline, Query, Queue,
+    Settlement, Store, StoreError, StoredFace, Turnstile,
 };
 use sparks_tests::{
     album::{Photo, album},
@@ -44,6 +44,10 @@ impl Store for OneStepBehind {
 
     async fn read_log(&self, after: Seq, most: usize) -> Result<Vec<Recorded>, StoreError> {
         self.inner.read_log(after, most).await
+    }
+
+    async fn templates(&self, after: Seq, most: usize) -> Result<Vec<DecidedFace>, StoreError> {
+        self.inner.templates(after, most).await
     }
 
     async fn signatures(&self, faces: &[FaceId]) -> Result<Vec<StoredFace>, StoreError> {

@@ -68,7 +68,10 @@ fn each_bad_file_is_named_and_the_rest_is_processed() {
     let copy = sparks.path("sparks");
     fs::copy(binary(), &copy).unwrap();
     let mut command = Command::new(&copy);
-    command.args(["ingest", "photos", "--json", "--data"]).arg(sparks.data()).current_dir(sparks.path("."));
+    command
+        .args(["ingest", "photos", "--faces", "off", "--json", "--data"])
+        .arg(sparks.data())
+        .current_dir(sparks.path("."));
     if Command::new("id").arg("-u").output().unwrap().stdout == b"0\n" {
         command.uid(65534).gid(65534);
     }
@@ -105,7 +108,7 @@ fn rejected_photos_leave_the_exit_code_0_and_are_told_again() {
     let sparks = Sparks::new();
     fs::write(sparks.path("empty.jpg"), b"").unwrap();
     for _ in 0..2 {
-        let summary = sparks.json(["ingest", "empty.jpg"]);
+        let summary = sparks.json(["ingest", "empty.jpg", "--faces", "off"]);
         assert_eq!(summary["rejected"].as_array().unwrap().len(), 1, "{summary}");
     }
     assert_eq!(sparks.events().len(), 1, "decided once");
@@ -117,7 +120,7 @@ fn a_file_over_the_limit_is_not_copied() {
     let mut file = fs::File::create(sparks.path("huge.jpg")).unwrap();
     file.write_all(&[0xff, 0xd8, 0xff]).unwrap();
     file.set_len(1 << 30).unwrap();
-    let mut command = sparks.command(["ingest", "huge.jpg", "--json"]);
+    let mut command = sparks.command(["ingest", "huge.jpg", "--faces", "off", "--json"]);
     command.env("SPARKS_LIMITS_MAX_BYTES", "1000000");
     let (peak, output) = run_watched(command);
     let summary: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -130,10 +133,10 @@ fn a_file_over_the_limit_is_not_copied() {
 fn wider_limits_take_what_was_rejected() {
     let sparks = Sparks::new();
     fs::copy(root().join("tests/photos/biden.jpg"), sparks.path("photo.jpg")).unwrap();
-    let output =
-        sparks.command(["ingest", "photo.jpg", "--json"]).env("SPARKS_LIMITS_MAX_SIDE", "100").output().unwrap();
+    let mut narrow = sparks.command(["ingest", "photo.jpg", "--faces", "off", "--json"]);
+    let output = narrow.env("SPARKS_LIMITS_MAX_SIDE", "100").output().unwrap();
     let summary: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(summary["rejected"].as_array().unwrap().len(), 1, "{summary}");
-    assert_eq!(sparks.json(["ingest", "photo.jpg"])["processed"], 1);
+    assert_eq!(sparks.json(["ingest", "photo.jpg", "--faces", "off"])["processed"], 1);
     assert_eq!(sparks.json(["verify"])["clean"], true);
 }

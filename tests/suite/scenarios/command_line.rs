@@ -33,7 +33,7 @@ fn wrong_use_is_exit_code_2_and_names_the_remedy() {
     check(&["ingest", "no-such-folder"], "no such file or folder");
     check(&["ingest", ".", "--uploader", "nobody"], "e-mail address");
     check(&["ingest", ".", "--jobs", "0"], "--jobs");
-    check(&["ingest", ".", "--faces", "local"], "--faces off");
+    check(&["ingest", ".", "--faces", "nonsense"], "synthetic");
     check(&["items"], "sparks ingest");
     check(&["--config", "missing.toml", "config", "check"], "missing.toml");
     check(&["nonsense"], "Usage");

@@ -36,13 +36,13 @@ fn objects(folder: &Path) -> BTreeMap<PathBuf, SystemTime> {
 #[test]
 fn the_second_run_finds_duplicates_only() {
     let (sparks, photos) = (Sparks::new(), photos());
-    let first = sparks.json(["ingest", photos.to_str().unwrap()]);
+    let first = sparks.json(["ingest", photos.to_str().unwrap(), "--faces", "off"]);
     assert!(first["processed"].as_u64().unwrap() >= 4, "{first}");
     assert_eq!(first["processed"], first["photos"]);
     let (items, objects_before) = (sparks.text(["items"]), objects(&sparks.data().join("objects")));
     assert_eq!(objects_before.len() as u64, 3 * first["photos"].as_u64().unwrap(), "an original and two variants each");
 
-    let second = sparks.json(["ingest", photos.to_str().unwrap()]);
+    let second = sparks.json(["ingest", photos.to_str().unwrap(), "--faces", "off"]);
     assert_eq!(second["duplicates"], first["photos"]);
     assert_eq!(second["processed"], 0);
     assert_eq!(sparks.text(["items"]), items, "not a byte changed");
@@ -61,7 +61,7 @@ fn a_copy_under_another_name_is_a_duplicate() {
     }
     fs::write(folder.join("notes.txt"), "not a photo").unwrap();
     fs::write(folder.join(".hidden.jpg"), "not meant").unwrap();
-    let summary = sparks.json(["ingest", "photos"]);
+    let summary = sparks.json(["ingest", "photos", "--faces", "off"]);
     assert_eq!((&summary["photos"], &summary["processed"], &summary["duplicates"]), (&3.into(), &1.into(), &2.into()));
     assert_eq!(summary["ignored"], 1, "what neither is nor claims to be a photo is passed over");
 }
@@ -69,7 +69,7 @@ fn a_copy_under_another_name_is_a_duplicate() {
 #[test]
 fn the_feed_sorts_by_time_taken() {
     let sparks = Sparks::new();
-    sparks.json(["ingest", root().join("tests/photos").to_str().unwrap()]);
+    sparks.json(["ingest", root().join("tests/photos").to_str().unwrap(), "--faces", "off"]);
     let feed = sparks.json(["query", "photos"]);
     let feed: Vec<&str> = feed["images"].as_array().unwrap().iter().map(|i| i["imageId"].as_str().unwrap()).collect();
     let mut sorted = feed.clone();

@@ -27,7 +27,8 @@ impl Register {
         for Recorded { event, .. } in &tail.events {
             let (person, from) = match event {
                 Event::PersonsMerged(e) => (e.from, e.from),
-                Event::MergeUndone(e) => (e.into, e.from),
+                // Whoever they were taken for may be somebody else since, and their photos with them.
+                Event::MergeUndone(e) => (merges.now(e.into), e.from),
                 _ => continue,
             };
             followed.changes += 1;

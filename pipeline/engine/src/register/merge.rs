@@ -87,10 +87,11 @@ impl Register {
             if people.merges().get(merge).is_none() {
                 return Ok(merged.from); // taken back before; photos may still have to follow
             }
-            if self.adopt_names(&people, &[merged.into]).await? {
+            let shown = people.merges().now(merged.into); // may be somebody else since
+            if self.adopt_names(&people, &[shown]).await? {
                 continue;
             }
-            let users = self.users_who_are(merged.into).await?;
+            let users = self.users_who_are(shown).await?;
             let users: Vec<Email> = users.into_iter().filter(|user| merged.users.contains(user)).collect();
             let (into, from, identity_seq) = (merged.into, merged.from, identity.seq);
             let event = Event::MergeUndone(MergeUndone { v: Version, merge, into, from, identity_seq });
