@@ -5,6 +5,8 @@
     reason = "a test that cannot go on should fail right there, and its name says what it is about"
 )]
 
+#[path = "domain/consolidate.rs"]
+mod consolidate;
 #[path = "domain/decide.rs"]
 mod decide;
 #[path = "domain/drift.rs"]
@@ -17,6 +19,10 @@ mod golden;
 mod golden_events;
 #[path = "domain/golden_items.rs"]
 mod golden_items;
+#[path = "domain/merges.rs"]
+mod merges;
+#[path = "domain/merging.rs"]
+mod merging;
 #[path = "domain/numbering.rs"]
 mod numbering;
 #[path = "domain/project.rs"]
@@ -25,6 +31,8 @@ mod project;
 mod properties;
 #[path = "domain/random_events.rs"]
 mod random_events;
+#[path = "domain/recognise.rs"]
+mod recognise;
 #[path = "domain/repeats.rs"]
 mod repeats;
 #[path = "domain/secrecy.rs"]

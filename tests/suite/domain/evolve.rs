@@ -1,8 +1,11 @@
 //! What is known after events.
 
-use sparks_domain::{Event, Outcome, People, PersonRenamed, PhotoState, RejectCode::Damaged, Seq, Timestamp, Version};
+use sparks_domain::{
+    Event, FacesReviewed, Outcome, People, PersonRenamed, PhotoState, RejectCode::Damaged, ReviewedFace, Seq,
+    Timestamp, Verdict, Version,
+};
 
-use crate::story::{BEACH, good, happened, person, photo};
+use crate::story::{BEACH, good, happened, merged, person, photo, small, undone};
 
 fn at(seconds: i64) -> Timestamp {
     Timestamp::from_millis(seconds * 1000)
@@ -106,4 +109,93 @@ fn a_name_for_somebody_unknown_makes_nobody() {
     let mut people = People::default();
     people.evolve(&renamed(8, "Nobody"), at(1));
     assert_eq!(people, People::default());
+}
+
+fn reviewed(follows: u64, persons: &[u32]) -> Event {
+    let face = |(n, number): (u16, &u32)| ReviewedFace {
+        n,
+        candidates: Vec::new(),
+        threshold: 0.5,
+        evidence: None,
+        verdict: Verdict::Matched(person(*number)),
+    };
+    Event::FacesReviewed(FacesReviewed {
+        v: Version,
+        image_id: BEACH.parse().unwrap(),
+        identity_seq: Seq(1),
+        faces: (0..).zip(persons).map(face).collect(),
+        follows: Seq(follows),
+    })
+}
+
+#[test]
+fn a_review_adds_persons_to_what_is_shown() {
+    let first = evolve(None, 1, &photo(BEACH).of([good().like(6, 0.9), small()]).happened()).unwrap();
+    let again = evolve(Some(first.clone()), 2, &[reviewed(1, &[2, 6, 2])]).unwrap();
+    assert_eq!(again, PhotoState { seq: Seq(2), persons: vec![person(2), person(6)], ..first });
+    assert_eq!(evolve(None, 1, &[reviewed(1, &[2])]), None, "a review of no photo is no photo");
+}
+
+#[test]
+fn merges_leave_a_photo_as_it_was_decided() {
+    let first = evolve(None, 1, &photo(BEACH).of([good().like(6, 0.9)]).happened());
+    let merge = merged(2, 6, Seq(1));
+    let after = evolve(first.clone(), 2, &[Event::PersonsMerged(merge.clone()), undone(&merge, Seq(2))]);
+    assert_eq!(after, first);
+}
+
+/// Persons 1 to 3, of whom some have names.
+fn people(names: &[(u32, &str)]) -> People {
+    let mut people = People::default();
+    for event in photo(BEACH).of([good(), good(), good()]).happened() {
+        people.evolve(&event, at(100));
+    }
+    for (number, name) in names {
+        people.evolve(&renamed(*number, name), at(200));
+    }
+    people
+}
+
+fn name(people: &People, number: u32) -> String {
+    people.get(person(number)).expect("somebody").display_name
+}
+
+#[test]
+fn whoever_is_joined_into_another_is_nobody_of_their_own() {
+    let mut people = people(&[]);
+    let merge = merged(1, 3, Seq(1));
+    people.evolve(&Event::PersonsMerged(merge.clone()), at(300));
+    let everybody: Vec<u32> = people.iter().map(|(id, _)| id.number()).collect();
+    assert_eq!((everybody, people.len()), (vec![1, 2], 2));
+    assert_eq!(people.highest(), 3, "numbers are never given out twice");
+    people.evolve(&undone(&merge, Seq(2)), at(400));
+    assert_eq!((people.iter().count(), people.len()), (3, 3));
+    assert_eq!(people.get(person(3)).map(|p| p.created), Some(at(100)));
+}
+
+#[test]
+fn the_name_of_whoever_is_joined_is_taken_where_there_is_no_other() {
+    let (first, second) = (merged(2, 3, Seq(1)), merged(1, 2, Seq(2)));
+    let mut nameless = people(&[(3, "Ada")]);
+    nameless.evolve(&Event::PersonsMerged(first.clone()), at(300));
+    assert_eq!(name(&nameless, 2), "Ada");
+    nameless.evolve(&Event::PersonsMerged(second.clone()), at(300));
+    assert_eq!(name(&nameless, 1), "Ada", "through a third");
+    nameless.evolve(&undone(&first, Seq(3)), at(400));
+    assert_eq!([1, 2, 3].map(|n| name(&nameless, n)), ["person1", "person2", "Ada"]);
+
+    let mut named = people(&[(1, "Bob"), (3, "Ada")]);
+    named.evolve(&Event::PersonsMerged(merged(1, 3, Seq(1))), at(300));
+    assert_eq!(name(&named, 1), "Bob", "a name of one's own comes first");
+}
+
+#[test]
+fn a_name_given_to_both_stays_with_the_one_who_stays() {
+    let mut people = people(&[(2, "Ada")]);
+    let merge = merged(1, 2, Seq(1));
+    people.evolve(&Event::PersonsMerged(merge.clone()), at(300));
+    people.evolve(&renamed(1, "Countess"), at(350));
+    assert_eq!(name(&people, 1), "Countess");
+    people.evolve(&undone(&merge, Seq(2)), at(400));
+    assert_eq!([1, 2].map(|n| name(&people, n)), ["Countess", "Ada"]);
 }

@@ -4,13 +4,15 @@ use std::{collections::BTreeMap, fs};
 
 use serde_json::{Value, json};
 use sparks_domain::{
-    Allocation, Candidate, Event, Face, FaceId, PersonRenamed, PersonsAllocated, PhotoProcessed, PhotoRejected,
-    Quality, RejectCode, Rejection, Seq, Source, TakenAt, UnreadableEvent, Variant, Variants, Verdict, Version,
+    Allocation, Candidate, Event, Evidence, Face, FaceId, FacesReviewed, Grounds, MergeUndone, PersonRenamed,
+    PersonsAllocated, PersonsMerged, PhotoProcessed, PhotoRejected, Quality, RejectCode, Rejection, ReviewedFace, Seq,
+    Source, TakenAt, UnreadableEvent, Variant, Variants, Verdict, Version,
 };
 
 use crate::{
     golden,
     story::{BEACH, ada, person},
+    table::fields,
 };
 
 fn source(rich: bool) -> Source {
@@ -121,12 +123,57 @@ fn person_renamed(rich: bool) -> PersonRenamed {
     PersonRenamed { v: Version, person: person(12), identity_seq: Seq(42), from: "person12".into(), to: to.into() }
 }
 
-fn every_event(rich: bool) -> [Event; 4] {
+fn evidence() -> Evidence {
+    Evidence { similarity: 0.8123, distinction: 5.25, lead: 2.5, beyond: 1.75, pairs: 12 }
+}
+
+fn faces_reviewed(rich: bool) -> FacesReviewed {
+    let known = Verdict::Matched(person(3));
+    let near = ReviewedFace {
+        n: 4,
+        candidates: vec![candidate(3, 0.9001), candidate(12, 0.4321)],
+        threshold: 0.5,
+        evidence: None,
+        verdict: known,
+    };
+    let witnessed = ReviewedFace { n: 7, evidence: Some(evidence()), ..near.clone() };
+    let bare = ReviewedFace { candidates: Vec::new(), ..near.clone() };
+    FacesReviewed {
+        v: Version,
+        image_id: BEACH.parse().unwrap(),
+        identity_seq: Seq(43),
+        faces: if rich { vec![near, witnessed] } else { vec![bare] },
+        follows: Seq(18),
+    }
+}
+
+fn persons_merged(rich: bool) -> PersonsMerged {
+    let row = json!({ "displayName": "Ada", "entityType": "PERSON", "hobbies": ["engines"] });
+    PersonsMerged {
+        v: Version,
+        into: person(3),
+        from: person(12),
+        identity_seq: Seq(44),
+        grounds: if rich { Grounds::Alike(evidence()) } else { Grounds::Told },
+        row: if rich { fields(row) } else { fields(json!({})) },
+        users: if rich { vec![ada()] } else { Vec::new() },
+    }
+}
+
+fn merge_undone(rich: bool) -> MergeUndone {
+    let merge = Event::PersonsMerged(persons_merged(rich)).id();
+    MergeUndone { v: Version, merge, into: person(3), from: person(12), identity_seq: Seq(45) }
+}
+
+pub fn every_event(rich: bool) -> [Event; 7] {
     [
         Event::PhotoProcessed(photo_processed(rich)),
         Event::PhotoRejected(photo_rejected(rich)),
         Event::PersonsAllocated(persons_allocated(rich)),
         Event::PersonRenamed(person_renamed(rich)),
+        Event::FacesReviewed(faces_reviewed(rich)),
+        Event::PersonsMerged(persons_merged(rich)),
+        Event::MergeUndone(merge_undone(rich)),
     ]
 }
 
@@ -171,7 +218,7 @@ fn every_event_is_read_as_it_was_meant() {
 fn every_file_ever_written_reads_and_writes_back_the_same() {
     let files = fs::read_dir(golden::path("events")).unwrap().map(|entry| entry.unwrap().file_name());
     let files: Vec<String> = files.map(|name| name.into_string().unwrap()).collect();
-    assert!(files.len() >= 8, "{files:?}");
+    assert!(files.len() >= 15, "{files:?}");
     for name in files {
         let event_type = name.split('.').next().unwrap();
         let written = golden::read(&format!("events/{name}"));
@@ -197,6 +244,29 @@ fn the_minimal_files_leave_out_what_is_optional() {
 }
 
 #[test]
+fn an_ambiguous_face_is_written_and_read_as_its_file_says() {
+    let candidates = vec![candidate(3, 0.9001), candidate(12, 0.8999)];
+    let ambiguous = Face { candidates, ..minimal_face(Verdict::Ambiguous) };
+    let event = Event::PhotoProcessed(PhotoProcessed { faces: vec![ambiguous], ..photo_processed(false) });
+    let name = "events/PhotoProcessed.v1.ambiguous.json";
+    golden::check(name, &data(&event));
+    assert_eq!(Event::parse(event.event_type(), &golden::read(name).to_string()), Ok(event));
+}
+
+#[test]
+fn the_minimal_files_about_persons_leave_out_what_is_optional() {
+    for (event_type, optional) in [("FacesReviewed", "/faces/1/evidence"), ("FacesReviewed", "/faces/0/candidates/0")]
+        .into_iter()
+        .chain([("PersonsMerged", "/row"), ("PersonsMerged", "/users"), ("PersonsMerged", "/grounds/alike")])
+    {
+        let rich = golden::read(&format!("events/{event_type}.v1.json"));
+        let minimal = golden::read(&format!("events/{event_type}.v1.minimal.json"));
+        assert!(rich.pointer(optional).is_some(), "{optional} is not in the rich file");
+        assert!(minimal.pointer(optional).is_none(), "{optional} is in the minimal file");
+    }
+}
+
+#[test]
 fn event_ids_never_change() {
     let ids = every_event(true).map(|event| format!("{} {}", event.event_type(), event.id()));
     assert_eq!(
@@ -206,6 +276,9 @@ fn event_ids_never_change() {
             "PhotoRejected 183019b7-8188-5ca2-8139-0614eb3ca489",
             "PersonsAllocated 2824d52d-e479-5778-8392-961d0271d082",
             "PersonRenamed 3aa89908-fb1b-5a8e-9247-df397d6363c0",
+            "FacesReviewed 9255e2ed-5d73-54cc-a90a-057265e1cb56",
+            "PersonsMerged 9b8c6fe5-b74d-5cf0-8853-e091c742273c",
+            "MergeUndone 28cfe461-3a07-50e5-a75f-c5b4cb3d6e84",
         ]
     );
 }
@@ -218,6 +291,15 @@ fn an_event_id_depends_on_what_the_event_is_about_and_on_nothing_else() {
     let id = |event| Event::PhotoProcessed(event).id();
     assert_eq!(id(seen_again), id(photo_processed(true)));
     assert_ne!(id(newer), id(photo_processed(true)));
+
+    // Persons who are joined, parted and joined again: three events.
+    let told = PersonsMerged { grounds: Grounds::Told, users: Vec::new(), ..persons_merged(true) };
+    let again = PersonsMerged { identity_seq: Seq(46), ..persons_merged(true) };
+    let id = |event| Event::PersonsMerged(event).id();
+    assert_eq!(id(told), id(persons_merged(true)));
+    assert_ne!(id(again), id(persons_merged(true)));
+    let (later, review) = (FacesReviewed { follows: Seq(19), ..faces_reviewed(true) }, faces_reviewed(true));
+    assert_ne!(Event::FacesReviewed(later).id(), Event::FacesReviewed(review).id());
 }
 
 #[test]

@@ -10,7 +10,7 @@ use sparks_domain::{
 use crate::{
     story::{given, good, nothing, person, photo, processed, small},
     table::Table,
-    world::{World, image, platform, steps},
+    world::{Step, World, image, platform, steps},
 };
 
 fn bounded() -> ProptestConfig {
@@ -120,6 +120,21 @@ proptest! {
         let world = World::after(&steps);
         prop_assert_eq!(rebuild(&world.log, World::after(earlier).table).text(), world.table.text());
         prop_assert_eq!(rebuild(&world.log, world.table.clone()).text(), world.table.text());
+    }
+
+    #[test]
+    fn a_merge_taken_back_leaves_every_row_as_it_was(steps in steps(), a in 1..7_u32, b in 1..7_u32) {
+        let mut world = World::after(&steps);
+        let (before, rows) = (world.people.clone(), world.table.text());
+        let joined = world.take(&Step::Joined { a, b }).unwrap();
+        if let Some(Event::PersonsMerged(merge)) = joined.first() {
+            prop_assert_ne!(world.table.text(), rows.as_str());
+            let at = world.people.merges().absorbed().position(|(from, _)| from == merge.from).unwrap();
+            world.take(&Step::Parted { merge: at }).unwrap();
+        }
+        prop_assert_eq!(world.table.text(), rows);
+        prop_assert_eq!(world.people.iter().collect::<Vec<_>>(), before.iter().collect::<Vec<_>>());
+        prop_assert_eq!(rebuild(&world.log, platform()).text(), world.table.text());
     }
 
     #[test]

@@ -3,9 +3,9 @@
 use proptest::{collection::vec, option, prelude::*};
 use serde_json::{Value, json};
 use sparks_domain::{
-    Allocation, Candidate, Email, Event, EventId, Face, FaceBox, FaceId, ImageId, PersonId, PersonRenamed,
-    PersonsAllocated, PhotoProcessed, PhotoRejected, Point, Quality, RejectCode, Rejection, Seq, Source, TakenAt,
-    Variant, Variants, Verdict, Version,
+    Allocation, Candidate, Email, Event, EventId, Evidence, Face, FaceBox, FaceId, FacesReviewed, Grounds, ImageId,
+    MergeUndone, PersonId, PersonRenamed, PersonsAllocated, PersonsMerged, PhotoProcessed, PhotoRejected, Point,
+    Quality, RejectCode, Rejection, ReviewedFace, Seq, Source, TakenAt, Variant, Variants, Verdict, Version,
 };
 
 pub fn event() -> impl Strategy<Value = Event> {
@@ -14,6 +14,9 @@ pub fn event() -> impl Strategy<Value = Event> {
         1 => photo_rejected().prop_map(Event::PhotoRejected),
         1 => persons_allocated().prop_map(Event::PersonsAllocated),
         1 => person_renamed().prop_map(Event::PersonRenamed),
+        1 => faces_reviewed().prop_map(Event::FacesReviewed),
+        1 => persons_merged().prop_map(Event::PersonsMerged),
+        1 => merge_undone().prop_map(Event::MergeUndone),
     ]
 }
 
@@ -74,7 +77,12 @@ fn attribute() -> impl Strategy<Value = Value> {
 }
 
 fn verdict() -> impl Strategy<Value = Verdict> {
-    prop_oneof![person_id().prop_map(Verdict::Matched), person_id().prop_map(Verdict::Founded), Just(Verdict::TooPoor)]
+    prop_oneof![
+        person_id().prop_map(Verdict::Matched),
+        person_id().prop_map(Verdict::Founded),
+        Just(Verdict::TooPoor),
+        Just(Verdict::Ambiguous),
+    ]
 }
 
 fn candidate() -> impl Strategy<Value = Candidate> {
@@ -162,5 +170,51 @@ fn person_renamed() -> impl Strategy<Value = PersonRenamed> {
         identity_seq: Seq(seq),
         from,
         to,
+    })
+}
+
+fn evidence() -> impl Strategy<Value = Evidence> {
+    let measure = || -20.0..20.0_f32;
+    (-1.0..1.0_f32, measure(), measure(), measure(), any::<u32>()).prop_map(
+        |(similarity, distinction, lead, beyond, pairs)| Evidence { similarity, distinction, lead, beyond, pairs },
+    )
+}
+
+fn faces_reviewed() -> impl Strategy<Value = FacesReviewed> {
+    let face = (any::<u16>(), vec(candidate(), 0..4), 0.0..1.0_f32, option::of(evidence()), verdict()).prop_map(
+        |(n, candidates, threshold, evidence, verdict)| ReviewedFace { n, candidates, threshold, evidence, verdict },
+    );
+    (image_id(), any::<(u64, u64)>(), vec(face, 0..4)).prop_map(|(image_id, (seq, follows), faces)| FacesReviewed {
+        v: Version,
+        image_id,
+        identity_seq: Seq(seq),
+        faces,
+        follows: Seq(follows),
+    })
+}
+
+fn persons_merged() -> impl Strategy<Value = PersonsMerged> {
+    let grounds = prop_oneof![Just(Grounds::Told), evidence().prop_map(Grounds::Alike)];
+    let row = prop::collection::btree_map(any::<String>(), attribute(), 0..4).prop_map(|row| row.into_iter().collect());
+    (person_id(), person_id(), any::<u64>(), grounds, row, vec(email(), 0..3)).prop_map(
+        |(into, from, seq, grounds, row, users)| PersonsMerged {
+            v: Version,
+            into,
+            from,
+            identity_seq: Seq(seq),
+            grounds,
+            row,
+            users,
+        },
+    )
+}
+
+fn merge_undone() -> impl Strategy<Value = MergeUndone> {
+    (person_id(), person_id(), any::<u64>(), any::<String>()).prop_map(|(into, from, seq, subject)| MergeUndone {
+        v: Version,
+        merge: EventId::about("PersonsMerged", &subject),
+        into,
+        from,
+        identity_seq: Seq(seq),
     })
 }

@@ -1,8 +1,12 @@
 //! What a face looks like is biometric: no event tells it, in no spelling.
 
-use sparks_domain::Signature;
+use std::collections::BTreeSet;
 
-use crate::story::{BEACH, good, happened, photo, small};
+use sparks_domain::{
+    Event, Gallery, Grounds, PersonsMerged, Review, Scale, Seq, Signature, UnknownFace, consolidate, review,
+};
+
+use crate::story::{BEACH, good, happened, merged, person, photo, policy, small, undone};
 
 fn signature(phase: f32) -> Signature {
     let vector: Vec<f32> = (0..32_u8).map(|i| (f32::from(i) * 0.7 + phase).sin()).collect();
@@ -52,6 +56,34 @@ fn no_event_has_a_trace_of_a_signature() {
         for phase in [0.0, 1.0, 2.0] {
             assert_eq!(trace(&event.to_data(), &signature(phase)), None, "{}", event.to_data());
             assert_eq!(trace(&format!("{event:?}"), &signature(phase)), None);
+        }
+    }
+}
+
+/// What is said about persons comes from signatures, too.
+#[test]
+fn no_event_about_persons_has_a_trace_of_a_signature() {
+    let scale = Scale { unrelated: 0.0, spread: 0.1, skew: 1.0 };
+    let (gallery, phases) = (&mut Gallery::default(), [0.0, 0.1, 2.0]);
+    for (number, phase) in (1..).zip(phases) {
+        gallery.learn(person(number), "test-1", &signature(phase));
+    }
+    let found = consolidate(gallery, "test-1", scale, &BTreeSet::new(), None);
+    let join = found.joins.first().expect("two persons who look alike");
+    let merge = PersonsMerged { grounds: Grounds::Alike(join.evidence), ..merged(1, 2, Seq(1)) };
+    let candidates = gallery.nearest("test-1", &signature(0.05), 3);
+    let witnessed = Some((person(1), join.evidence));
+    let unknown = Review {
+        image_id: BEACH.parse().unwrap(),
+        follows: Seq(1),
+        identity_seq: Seq(1),
+        faces: vec![UnknownFace { n: 0, candidates, witnessed }],
+        persons: 3,
+    };
+    let reviewed = review(unknown, &policy()).expect("somebody");
+    for event in [Event::PersonsMerged(merge.clone()), undone(&merge, Seq(2)), reviewed] {
+        for phase in phases.into_iter().chain([0.05]) {
+            assert_eq!(trace(&event.to_data(), &signature(phase)), None, "{}", event.to_data());
         }
     }
 }
