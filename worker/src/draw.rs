@@ -3,13 +3,12 @@
 use std::convert::Infallible;
 
 use embedded_graphics::{
-    Pixel,
+    Drawable, Pixel,
     mono_font::{MonoTextStyleBuilder, iso_8859_1::FONT_10X20},
     pixelcolor::Rgb888,
     prelude::{DrawTarget, OriginDimensions, Point, RgbColor, Size},
     primitives::{Circle, Primitive, PrimitiveStyle, Rectangle},
     text::{Baseline, Text},
-    Drawable,
 };
 use image::{ImageError, ImageFormat, RgbImage};
 use sparks_domain::SeenFace;
@@ -35,7 +34,8 @@ impl Canvas {
     /// Draws a face: its box, its landmarks, and what to say of it.
     pub fn face(&mut self, face: &SeenFace, colour: Rgb888, label: &str) {
         let bounds = face.bounds;
-        let (from, to) = (self.place(bounds.x, bounds.y), self.place(bounds.x + bounds.width, bounds.y + bounds.height));
+        let (from, to) =
+            (self.place(bounds.x, bounds.y), self.place(bounds.x + bounds.width, bounds.y + bounds.height));
         let thickness = 2;
         self.draw(&Rectangle::with_corners(from, to).into_styled(PrimitiveStyle::with_stroke(colour, thickness)));
         for (landmark, colour) in face.landmarks.iter().zip(LANDMARK_COLOURS) {

@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::{Evidence, Gallery, PersonId, Scale, Template, photo::round};
+use crate::{Evidence, Gallery, PersonId, Scale, Signature, Template, photo::round};
 
 /// Two persons that may be one.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -49,6 +49,8 @@ const COHESIVE: usize = 4;
 const SUGGESTED: f32 = 1.0;
 /// Pairs of persons whose likest faces are below this are not looked at.
 const WORTH_LOOKING: f32 = 2.0;
+/// How many of the nearest persons are asked about a single face.
+const ASKED: usize = 6;
 /// How many persons a face is compared with to learn what is usual for it.
 const COHORT: usize = 256;
 /// How many unknown persons the model's own scale stands for.
@@ -83,6 +85,42 @@ pub fn consolidate(
             persons.entry(join.into).or_default().extend(faces);
         }
         apart = bench.apart;
+    }
+}
+
+/// Everybody, for telling whose a face is where the nearest template alone is not enough: all faces of a person are asked.
+pub struct Witnesses<'a> {
+    gallery: &'a Gallery,
+    model: &'a str,
+    scale: Scale,
+    persons: BTreeMap<PersonId, Vec<Template<'a>>>,
+}
+
+impl<'a> Witnesses<'a> {
+    /// Everybody known by this model.
+    pub fn new(gallery: &'a Gallery, model: &'a str, scale: Scale) -> Self {
+        Self { gallery, model, scale, persons: gallery.persons(model) }
+    }
+
+    /// Whose face this is, if it stands out clearly; nobody `present` in its photo already.
+    pub fn identify(&self, signature: &Signature, present: &[PersonId]) -> Option<(PersonId, Evidence)> {
+        let near = self.gallery.nearest(self.model, signature, present.len() + ASKED);
+        let near = near.iter().filter(|candidate| candidate.similarity >= self.scale.above(WORTH_LOOKING));
+        let near = near.map(|candidate| candidate.person).filter(|person| !present.contains(person));
+        let cohort = cohort(&self.persons);
+        let face = [measure(signature.into(), None, &cohort, self.scale)];
+        let link_with = |person: PersonId| {
+            let templates = &self.persons[&person];
+            let faces: Vec<_> = templates.iter().map(|t| measure(*t, Some(person), &cohort, self.scale)).collect();
+            (person, link(&face, &faces), faces)
+        };
+        let mut links: Vec<_> = near.map(link_with).collect();
+        links.sort_by(|(_, a, _), (_, b, _)| b.distinction.total_cmp(&a.distinction));
+        let (person, link, faces) = links.first()?;
+        let next = links.get(1).map_or(0.0, |(_, next, _)| next.distinction.max(0.0));
+        let evidence = link.evidence(link.distinction - next, needed(self.persons.len(), faces.len()), faces.len());
+        let clear = evidence.beyond >= 0.0 && evidence.lead >= LEAD.0 && faces.len() >= NEEDED_BY_FACES.len();
+        (clear && link.fits(faces, self.scale)).then_some((*person, evidence))
     }
 }
 
@@ -170,13 +208,13 @@ impl<'a> Bench<'a> {
 
     /// What speaks for these two being one; nothing where something else speaks against it.
     fn judge(&self, a: PersonId, b: PersonId) -> Option<Join> {
-        if self.apart.contains(&(a, b)) || !self.is_cohesive(a, b) {
-            return None;
-        }
         let link = self.links[&(a, b)];
         let (faces_a, faces_b) = (self.persons[&a].len(), self.persons[&b].len());
-        let faces = faces_a.max(faces_b).min(NEEDED_BY_FACES.len());
-        let needed = self.needed() + NEEDED_BY_FACES[faces - 1];
+        let needed = needed(self.persons.len(), faces_a.max(faces_b));
+        let hopeless = link.distinction + LEAD_WORTH * (LEAD.1 - LEAD.0) < needed - SUGGESTED;
+        if hopeless || self.apart.contains(&(a, b)) || !self.is_cohesive(a, b) {
+            return None;
+        }
         let mut lead = f32::INFINITY;
         if faces_a <= faces_b {
             lead = lead.min(link.distinction - self.runner_up(a, b));
@@ -184,24 +222,12 @@ impl<'a> Bench<'a> {
         if faces_b <= faces_a {
             lead = lead.min(link.distinction - self.runner_up(b, a));
         }
-        let beyond = link.distinction + LEAD_WORTH * (lead.clamp(LEAD.0, LEAD.1) - LEAD.0) - needed;
-        let evidence = Evidence {
-            similarity: round(link.similarity, 1e4),
-            distinction: round(link.distinction, 1e2),
-            lead: round(lead, 1e2),
-            beyond: round(beyond, 1e2),
-            pairs: u32::try_from(faces_a * faces_b).unwrap_or(u32::MAX),
-        };
-        Some(Join { into: a, from: b, evidence })
-    }
-
-    fn needed(&self) -> f32 {
-        NEEDED + NEEDED_TENFOLD * (self.persons.len().max(5) as f32).log10()
+        Some(Join { into: a, from: b, evidence: link.evidence(lead, needed, faces_a * faces_b) })
     }
 
     /// The likest to `person` who is neither `candidate` nor close to being the same as them.
     fn runner_up(&self, person: PersonId, candidate: PersonId) -> f32 {
-        let kin = self.needed() - KIN;
+        let kin = needed(self.persons.len(), 2) - KIN;
         let rivals = self.neighbours.get(&person).into_iter().flatten().filter(|rival| **rival != candidate);
         let rivals =
             rivals.filter(|rival| self.links.get(&pair(**rival, candidate)).is_none_or(|l| l.distinction < kin));
@@ -210,9 +236,8 @@ impl<'a> Bench<'a> {
 
     /// Whether the two are about as like each other as each is in themselves.
     fn is_cohesive(&self, a: PersonId, b: PersonId) -> bool {
-        let own = [a, b].map(|person| cohesion(&self.persons[&person]));
-        let least = own.into_iter().flatten().fold(f32::NEG_INFINITY, f32::max) - COHESION * self.scale.spread;
-        self.links[&(a, b)].similarity >= least
+        let link = self.links[&(a, b)];
+        [a, b].iter().all(|person| link.fits(&self.persons[person], self.scale))
     }
 
     fn join(&mut self, Join { into, from, .. }: Join) {
@@ -238,6 +263,30 @@ impl<'a> Bench<'a> {
             self.connect(into, other);
         }
     }
+}
+
+impl Link {
+    /// Whether this is about as much as the faces of the person are alike among themselves.
+    fn fits(&self, person: &[Face<'_>], scale: Scale) -> bool {
+        cohesion(person).is_none_or(|own| self.similarity >= own - COHESION * scale.spread)
+    }
+
+    fn evidence(&self, lead: f32, needed: f32, pairs: usize) -> Evidence {
+        let beyond = self.distinction + LEAD_WORTH * (lead.clamp(LEAD.0, LEAD.1) - LEAD.0) - needed;
+        Evidence {
+            similarity: round(self.similarity, 1e4),
+            distinction: round(self.distinction, 1e2),
+            lead: round(lead, 1e2),
+            beyond: round(beyond, 1e2),
+            pairs: u32::try_from(pairs).unwrap_or(u32::MAX),
+        }
+    }
+}
+
+/// Deviations that make two persons one among so many, where the better known has so many faces.
+fn needed(persons: usize, faces: usize) -> f32 {
+    let by_faces = NEEDED_BY_FACES[faces.clamp(1, NEEDED_BY_FACES.len()) - 1];
+    NEEDED + NEEDED_TENFOLD * (persons.max(5) as f32).log10() + by_faces
 }
 
 fn link(a: &[Face<'_>], b: &[Face<'_>]) -> Link {
@@ -274,23 +323,27 @@ fn cohesion(faces: &[Face<'_>]) -> Option<f32> {
 
 /// Every face with what is usual for it: how like it is to persons it is not.
 fn measured<'a>(known: &BTreeMap<PersonId, Vec<Template<'a>>>, scale: Scale) -> BTreeMap<PersonId, Vec<Face<'a>>> {
-    let step = known.len().div_ceil(COHORT).max(1);
-    let cohort: Vec<(PersonId, &[Template<'a>])> =
-        known.iter().step_by(step).map(|(person, templates)| (*person, templates.as_slice())).collect();
+    let cohort = cohort(known);
     let faces = |(person, templates): (&PersonId, &Vec<Template<'a>>)| {
-        let measure = |template: &Template<'a>| measure(*template, *person, &cohort, scale);
+        let measure = |template: &Template<'a>| measure(*template, Some(*person), &cohort, scale);
         (*person, templates.iter().map(measure).collect())
     };
     known.iter().map(faces).collect()
 }
 
+/// Some of the persons, evenly chosen, for whom everybody else is a stranger.
+fn cohort<'k, 'a>(known: &'k BTreeMap<PersonId, Vec<Template<'a>>>) -> Vec<(PersonId, &'k [Template<'a>])> {
+    let step = known.len().div_ceil(COHORT).max(1);
+    known.iter().step_by(step).map(|(person, templates)| (*person, templates.as_slice())).collect()
+}
+
 fn measure<'a>(
     template: Template<'a>,
-    owner: PersonId,
+    owner: Option<PersonId>,
     cohort: &[(PersonId, &[Template<'a>])],
     scale: Scale,
 ) -> Face<'a> {
-    let strangers = cohort.iter().filter(|(person, _)| *person != owner);
+    let strangers = cohort.iter().filter(|(person, _)| Some(*person) != owner);
     let mean = |theirs: &[Template<'a>]| {
         theirs.iter().map(|other| template.similarity(*other)).sum::<f32>() / theirs.len() as f32
     };

@@ -161,6 +161,9 @@ pub struct ReviewedFace {
     pub candidates: Vec<Candidate>,
     /// The similarity from which a candidate is the person.
     pub threshold: f32,
+    /// What all faces of the person say, where the nearest alone is not near enough.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub evidence: Option<Evidence>,
     /// Who it is.
     pub verdict: Verdict,
 }

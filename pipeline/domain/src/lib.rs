@@ -21,7 +21,7 @@ mod signature;
 mod state;
 mod time;
 
-pub use consolidate::{Consolidation, Join, consolidate};
+pub use consolidate::{Consolidation, Join, Witnesses, consolidate};
 pub use decide::{Command, Identity, Policy, Recognition, Refusal, decide};
 pub use drift::{Difference, drift};
 pub use event::{
@@ -38,7 +38,7 @@ pub use photo::{
 };
 pub use project::{Projection, TaggingKey};
 pub use record::{Recorded, Seq};
-pub use review::{Review, review};
+pub use review::{Review, UnknownFace, review};
 pub use scale::{Scale, Threshold};
 pub use signature::Signature;
 pub use state::{Outcome, PhotoState};

@@ -1,6 +1,7 @@
 """Makes the shipped models from the published ones: large weights are stored as f16, and the graph casts them back to f32.
 
-Nothing else changes, so any ONNX runtime opens them, and the arithmetic stays f32.
+The largest weight of dlib is stored as 8 bits a number and a scale a channel. Names and shapes that no runtime needs are left
+out. Nothing else changes, so any ONNX runtime opens them, and the arithmetic stays f32.
 
     python compact.py FOLDER_OF_THE_PUBLISHED_MODELS
 
@@ -29,10 +30,24 @@ SMALL = 4096
 PORTRAIT = Path(__file__).parents[3] / "tests/photos/collins.png"
 
 
-def compact(model):
-    """Stores every large f32 weight as f16 behind a cast."""
+# More of its weights in bytes would cost more than the tolerance.
+BYTES = "dlib_resnet_v1"
+
+
+def compact(model, in_bytes=False):
+    """Stores every large f32 weight as f16 behind a cast, and with `in_bytes` the largest as bytes."""
     casts, weights = [], []
+    largest = max((t for t in model.graph.initializer if t.data_type == TensorProto.FLOAT), key=lambda t: np.prod(t.dims))
     for tensor in model.graph.initializer:
+        if in_bytes and tensor is largest:
+            weight = numpy_helper.to_array(tensor)
+            scale = (np.abs(weight).max(axis=(1, 2, 3)) / 127).astype(np.float32)
+            number = np.round(weight / scale[:, None, None, None]).astype(np.int8)
+            parts = {"i8": number, "scale": scale, "zero": np.zeros(len(scale), np.int8)}
+            parts = [numpy_helper.from_array(part, f"{tensor.name}_{name}") for name, part in parts.items()]
+            casts.append(helper.make_node("DequantizeLinear", [part.name for part in parts], [tensor.name], axis=0))
+            weights += parts
+            continue
         if tensor.data_type == TensorProto.FLOAT and np.prod(tensor.dims) >= SMALL:
             half = numpy_helper.from_array(numpy_helper.to_array(tensor).astype(np.float16), tensor.name + "_f16")
             casts.append(helper.make_node("Cast", [half.name], [tensor.name], to=TensorProto.FLOAT))
@@ -43,6 +58,10 @@ def compact(model):
     for field, items in (("input", inputs), ("initializer", weights), ("node", nodes)):
         model.graph.ClearField(field)
         getattr(model.graph, field).extend(items)
+    model.graph.ClearField("value_info")
+    for node in model.graph.node:
+        node.ClearField("name")
+        node.ClearField("doc_string")
     onnx.checker.check_model(model)
     return model
 
@@ -71,7 +90,7 @@ def main():
     for name in NAMES + UNCHANGED:
         path = here / f"{name}.onnx"
         model = onnx.load(published / path.name)
-        onnx.save(model if name in UNCHANGED else compact(model), path)
+        onnx.save(model if name in UNCHANGED else compact(model, name == BYTES), path)
         far = difference(published / path.name, path)
         digest = hashlib.sha256(path.read_bytes()).hexdigest()
         print(f"{name:16} {path.stat().st_size:9} bytes  {far:.1e}  {digest}")

@@ -4,8 +4,8 @@ use std::process::ExitCode;
 
 use serde_json::{Value, json};
 use sparks_domain::{
-    Candidate, Event, EventId, Face, ImageId, Merges, PersonId, PersonsMerged, PhotoProcessed, Recorded, ReviewedFace,
-    Seq, Verdict,
+    Candidate, Event, EventId, Evidence, Face, Grounds, ImageId, Merges, PersonId, PersonsMerged, PhotoProcessed,
+    Recorded, ReviewedFace, Seq, Verdict,
 };
 use sparks_embedded::Embedded;
 use sparks_engine::Store;
@@ -55,6 +55,7 @@ struct Told<'a> {
     event: &'a Recorded,
     candidates: &'a [Candidate],
     threshold: f32,
+    evidence: Option<Evidence>,
     verdict: Verdict,
     now: Option<PersonId>,
 }
@@ -87,12 +88,12 @@ impl Story {
         (self.photo.first_face..).zip(&self.photo.faces).map(|(n, face)| {
             let reviews = self.reviews.iter().flat_map(|(event, faces)| faces.iter().map(move |face| (event, face)));
             let again = reviews.into_iter().find(|(_, reviewed)| reviewed.n == n);
-            let (event, candidates, threshold, verdict) = match again {
-                Some((event, again)) => (event, &again.candidates, again.threshold, again.verdict),
-                None => (&self.decided, &face.candidates, face.threshold, face.verdict),
+            let (event, candidates, threshold, evidence, verdict) = match again {
+                Some((event, again)) => (event, &again.candidates, again.threshold, again.evidence, again.verdict),
+                None => (&self.decided, &face.candidates, face.threshold, None, face.verdict),
             };
             let now = verdict.person().map(|person| self.merges.now(person));
-            Told { n, face, event, candidates, threshold, verdict, now }
+            Told { n, face, event, candidates, threshold, evidence, verdict, now }
         })
     }
 
@@ -121,6 +122,7 @@ impl Story {
                 "model": told.face.model,
                 "candidates": told.candidates,
                 "threshold": told.threshold,
+                "evidence": told.evidence,
                 "verdict": told.verdict,
                 "person": told.now,
                 "event": told.event.id,
@@ -182,7 +184,11 @@ impl Story {
         let best = told.candidates.first();
         let next = told.candidates.get(1).map(|next| format!("; next comes {} at {:.4}", next.person, next.similarity));
         let next = next.unwrap_or_default();
+        let witnessed = told.evidence.map(|evidence| persons::words(&Grounds::Alike(evidence)));
         let decision = match (told.verdict, best) {
+            (Verdict::Matched(person), _) if witnessed.is_some() => {
+                format!("this is {person}, looked at again: {}", witnessed.unwrap_or_default())
+            }
             (Verdict::Matched(person), Some(best)) if best.similarity >= told.threshold => {
                 format!("this is {person}: {:.4} alike, and {:.4} is enough{next}", best.similarity, told.threshold)
             }

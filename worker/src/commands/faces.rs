@@ -123,7 +123,14 @@ async fn show(global: &Global, args: ShowArgs, output: &mut Output) -> anyhow::R
             let turn = face.quality.turn.map(|turn| format!("{turn:.2}")).unwrap_or_default();
             let (size, sharpness) = (face.quality.size, face.quality.sharpness);
             let name = name.clone().unwrap_or_else(|| "-".into());
-            vec![n.to_string(), name, format!("{:.2}", face.confidence), format!("{size:.0}"), format!("{sharpness:.2}"), turn]
+            vec![
+                n.to_string(),
+                name,
+                format!("{:.2}", face.confidence),
+                format!("{size:.0}"),
+                format!("{sharpness:.2}"),
+                turn,
+            ]
         });
         output.table(&header, rows.collect::<Vec<_>>())?;
         output.line(format!("drawn on {}", args.output.display()))?;

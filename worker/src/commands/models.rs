@@ -3,16 +3,12 @@
 use std::process::ExitCode;
 
 use serde_json::json;
-use sha2::{Digest, Sha256};
 
 use crate::output::Output;
 
 /// Lists the models inside the binary.
 pub fn run(output: &mut Output) -> anyhow::Result<ExitCode> {
-    let listed = sparks_faces::models().iter().map(|model| {
-        let sha256: String = Sha256::digest(model.bytes).iter().map(|byte| format!("{byte:02x}")).collect();
-        (model, sha256)
-    });
+    let listed = sparks_faces::models().iter().map(|model| (model, model.sha256()));
     if output.is_json() {
         for (model, sha256) in listed {
             output.json(&json!({

@@ -1,11 +1,11 @@
 //! The real thing: photos one at a time through the rules that decide and consolidate, in memory.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use sparks_domain::{
     Command, Event, Gallery, Grounds, Identity, ImageId, People, PersonId, PersonsMerged, PhotoProcessed, Policy,
-    Recognition, Review, Scale, Search, SeenFace, Seq, Source, Timestamp, Variant, Variants, Version, consolidate,
-    decide, review,
+    Recognition, Review, Scale, Search, SeenFace, Seq, Source, Timestamp, UnknownFace, Variant, Variants, Version,
+    Witnesses, consolidate, decide, review,
 };
 
 /// A photo as the engine saw it.
@@ -126,6 +126,9 @@ impl<'a> Trial<'a> {
 
     /// Who the faces are that nobody knew at first.
     fn review(&self, photos: &[Sighting]) -> anyhow::Result<BTreeMap<(ImageId, usize), PersonId>> {
+        let models = self.gallery.models().filter_map(|model| Some((model, (self.scale)(model)?)));
+        let witnesses: HashMap<&str, Witnesses<'_>> =
+            models.map(|(model, scale)| (model, Witnesses::new(&self.gallery, model, scale))).collect();
         let mut found = BTreeMap::new();
         for (n, sighting) in photos.iter().enumerate() {
             let image = image(n)?;
@@ -134,10 +137,12 @@ impl<'a> Trial<'a> {
             let unknown = decided.faces.iter().zip(&sighting.faces).enumerate();
             let unknown = unknown.filter(|(_, (face, _))| face.verdict.person().is_none());
             let faces = unknown.filter_map(|(n, (_, seen))| {
+                let signature = seen.signature.as_ref()?;
                 let most = self.policy.candidates.max(2) + present.len();
-                let mut near = self.gallery.nearest(&seen.model, seen.signature.as_ref()?, most);
-                near.retain(|candidate| !present.contains(&candidate.person));
-                Some((u16::try_from(n).ok()?, near))
+                let mut candidates = self.gallery.nearest(&seen.model, signature, most);
+                candidates.retain(|candidate| !present.contains(&candidate.person));
+                let witnessed = witnesses.get(seen.model.as_str()).and_then(|w| w.identify(signature, &present));
+                Some(UnknownFace { n: u16::try_from(n).ok()?, candidates, witnessed })
             });
             let (follows, identity_seq) = (self.seq, self.seq);
             let faces = faces.collect();

@@ -1,9 +1,11 @@
 //! Faces that nobody knew, looked at again.
 
-use sparks_domain::{Event, FaceId, PersonId, Review, review};
+use std::collections::HashMap;
+
+use sparks_domain::{Event, FaceId, PersonId, Review, UnknownFace, Witnesses, review};
 
 use super::{PAGE, Register, RegisterError};
-use crate::{Commit, CommitError, DecidedFace, PhotoGuard};
+use crate::{Commit, CommitError, DecidedFace, PhotoGuard, shown::ShownPhoto};
 
 impl Register {
     /// Looks again at the faces that nobody knew. Says how many are somebody now.
@@ -13,51 +15,62 @@ impl Register {
         loop {
             let page = self.store.unidentified(after.as_ref(), PAGE).await?;
             let Some(last) = page.last().map(|decided| decided.kept.face.clone()) else { return Ok(identified) };
-            for photo in page.chunk_by(|a, b| a.kept.face.image == b.kept.face.image) {
-                identified += self.review_photo(photo).await?;
+            let mut photos = Vec::new();
+            for faces in page.chunk_by(|a, b| a.kept.face.image == b.kept.face.image) {
+                let shown = self.shown().photo(&faces[0].kept.face.image).await?;
+                photos.extend(shown.map(|shown| (shown, faces)));
+            }
+            for (shown, event) in self.look_again(photos) {
+                identified += self.record_review(shown, event).await?;
             }
             after = Some(last);
         }
     }
 
-    async fn review_photo(&self, faces: &[DecidedFace]) -> Result<usize, RegisterError> {
-        let Some(image_id) = faces.first().map(|decided| decided.kept.face.image.clone()) else { return Ok(0) };
-        let Some(shown) = self.shown().photo(&image_id).await? else { return Ok(0) };
-        let (photo, merges, policy) = {
-            let known = self.index.known();
-            let merges = known.people.merges();
+    /// The photos in which somebody is recognised now, with the events that say so.
+    fn look_again(&self, photos: Vec<(ShownPhoto, &[DecidedFace])>) -> Vec<(ShownPhoto, Event)> {
+        let known = self.index.known();
+        let models = known.gallery.models().filter_map(|model| Some((model, (self.rules.scale)(model)?)));
+        let witnesses: HashMap<&str, Witnesses<'_>> =
+            models.map(|(model, scale)| (model, Witnesses::new(&known.gallery, model, scale))).collect();
+        let look = |(shown, faces): (ShownPhoto, &[DecidedFace])| {
             // Two faces of one photo are two persons.
-            let present = merges.all_now(&shown.state.persons);
-            let nearest = |decided: &DecidedFace| {
-                let kept = &decided.kept;
+            let present = known.people.merges().all_now(&shown.state.persons);
+            let unknown = |DecidedFace { kept, .. }: &DecidedFace| {
                 let most = self.rules.policy.candidates.max(2) + present.len();
                 let mut candidates = known.gallery.nearest(&kept.model, &kept.signature, most);
                 candidates.retain(|candidate| !present.contains(&candidate.person));
-                (kept.face.n, candidates)
+                let witnessed = witnesses.get(kept.model.as_str()).and_then(|w| w.identify(&kept.signature, &present));
+                UnknownFace { n: kept.face.n, candidates, witnessed }
             };
             let current = faces.iter().filter(|decided| Some(decided.seq) == shown.state.shows);
             let photo = Review {
-                image_id: image_id.clone(),
+                image_id: shown.event.image_id.clone(),
                 follows: shown.state.seq,
                 identity_seq: known.identity.seq,
-                faces: current.map(nearest).collect(),
+                faces: current.map(unknown).collect(),
                 persons: known.people.len(),
             };
-            (photo, merges.clone(), &self.rules.policy)
+            review(photo, &self.rules.policy).map(|event| (shown, event))
         };
-        let Some(event) = review(photo, policy) else { return Ok(0) };
+        photos.into_iter().filter_map(look).collect()
+    }
+
+    /// Says how many faces are somebody by this event.
+    async fn record_review(&self, shown: ShownPhoto, event: Event) -> Result<usize, RegisterError> {
         let Event::FacesReviewed(reviewed) = &event else { return Ok(0) };
+        let image = reviewed.image_id.clone();
         let persons: Vec<PersonId> = shown.state.persons.iter().copied().chain(reviewed.persons()).collect();
-        let identified = reviewed
-            .faces
-            .iter()
-            .filter_map(|face| Some((FaceId { image: image_id.clone(), n: face.n }, face.verdict.person()?)));
+        let face = |n: u16| FaceId { image: image.clone(), n };
+        let identified =
+            reviewed.faces.iter().filter_map(|reviewed| Some((face(reviewed.n), reviewed.verdict.person()?)));
+        let merges = self.index.known().people.merges().clone();
         let commit = Commit {
             actor: self.rules.actor.clone(),
             identified: identified.collect(),
             mutations: self.rules.projection.photo(&shown.event, shown.when, &persons, &[], &merges),
             events: vec![event],
-            ..Commit::without_events(self.clock.now(), Some(PhotoGuard { image: image_id, before: Some(shown.state) }))
+            ..Commit::without_events(self.clock.now(), Some(PhotoGuard { image, before: Some(shown.state) }))
         };
         match self.store.commit(&commit).await {
             Ok(_) => Ok(commit.identified.len()),

@@ -73,3 +73,18 @@ pub(super) const EMOTION: Model = Model {
     origin: "npm @vladmandic/human 3.3.6",
     bytes: include_bytes!("../../models/emotion.onnx"),
 };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_models_are_small_and_the_notice_names_each() {
+        let notice = include_str!("../../models/NOTICE.md");
+        for model in models() {
+            assert!(notice.contains(&model.sha256()), "the NOTICE has another {} than the binary", model.name);
+        }
+        let bytes: usize = models().iter().map(|model| model.bytes.len()).sum();
+        assert!(bytes <= 25_000_000, "{bytes} bytes of models");
+    }
+}

@@ -53,6 +53,7 @@ fn options() -> ModelOptions {
         Cast,
         Conv,
         ConvTranspose,
+        DequantizeLinear,
         Flatten,
         Gemm,
         GlobalAveragePool,
