@@ -1,15 +1,17 @@
 //! Ports that fail on purpose: decorators that count the calls and break at one of them.
 
 use std::{
+    collections::BTreeSet,
     future::Future,
     sync::{Arc, Mutex, PoisonError},
 };
 
 use async_trait::async_trait;
-use sparks_domain::{FaceId, ImageId, Item, Key, PhotoState, Recorded, Seq};
+use sparks_domain::{FaceId, ImageId, Item, Key, Mutation, PersonId, PhotoState, Recorded, Seq};
 use sparks_engine::{
-    Commit, CommitError, Content, DecidedFace, Delivery, Depth, IdentityTail, MessageId, Object, Objects, ObjectsError,
-    Page, PutMode, Query, Queue, QueueError, Settlement, Store, StoreError, StoredFace,
+    Commit, CommitError, Content, DecidedFace, Delivery, Depth, Fingerprint, IdentityTail, Maintenance, Mark, Mended,
+    MessageId, Object, Objects, ObjectsError, Page, PutMode, Query, Queue, QueueError, Settlement, Store, StoreError,
+    StoredFace,
 };
 
 /// Where something breaks, and how.
@@ -125,7 +127,7 @@ fn objects_error(key: &str) -> ObjectsError {
 }
 
 #[async_trait]
-impl Store for Faulty<dyn Store> {
+impl<P: Store + ?Sized> Store for Faulty<P> {
     async fn commit(&self, commit: &Commit) -> Result<Vec<Recorded>, CommitError> {
         self.pass("store.commit", self.inner.commit(commit), || store_error().into()).await
     }
@@ -160,6 +162,45 @@ impl Store for Faulty<dyn Store> {
 
     async fn query(&self, query: &Query) -> Result<Page, StoreError> {
         self.pass("store.query", self.inner.query(query), store_error).await
+    }
+}
+
+#[async_trait]
+impl<P: Maintenance + ?Sized> Maintenance for Faulty<P> {
+    async fn head(&self) -> Result<Seq, StoreError> {
+        self.pass("store.head", self.inner.head(), store_error).await
+    }
+
+    async fn scan(&self, after: Option<&Key>, most: usize) -> Result<Vec<Item>, StoreError> {
+        self.pass("store.scan", self.inner.scan(after, most), store_error).await
+    }
+
+    async fn photos(&self, images: &[ImageId]) -> Result<Vec<Option<PhotoState>>, StoreError> {
+        self.pass("store.photos", self.inner.photos(images), store_error).await
+    }
+
+    async fn mend(&self, groups: Vec<Vec<Mutation>>, write: bool) -> Result<Mended, StoreError> {
+        self.pass("store.mend", self.inner.mend(groups, write), store_error).await
+    }
+
+    async fn unidentified(&self, after: Option<&FaceId>, most: usize) -> Result<Vec<DecidedFace>, StoreError> {
+        self.pass("store.unidentified", self.inner.unidentified(after, most), store_error).await
+    }
+
+    async fn company(&self) -> Result<BTreeSet<(PersonId, PersonId)>, StoreError> {
+        self.pass("store.company", self.inner.company(), store_error).await
+    }
+
+    async fn mark(&self, mark: Mark) -> Result<Seq, StoreError> {
+        self.pass("store.mark", self.inner.mark(mark), store_error).await
+    }
+
+    async fn set_mark(&self, mark: Mark, seq: Seq) -> Result<(), StoreError> {
+        self.pass("store.set_mark", self.inner.set_mark(mark, seq), store_error).await
+    }
+
+    async fn fingerprint(&self) -> Result<Fingerprint, StoreError> {
+        self.pass("store.fingerprint", self.inner.fingerprint(), store_error).await
     }
 }
 

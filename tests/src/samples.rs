@@ -144,6 +144,11 @@ pub fn stored_face(face: FaceId, number: u8) -> StoredFace {
     StoredFace { face, model: format!("sample-{number}"), signature, person: None, template: false }
 }
 
+/// A face that was decided to be this person, or nobody.
+pub fn decided_face(face: FaceId, number: u8, person: Option<u32>, template: bool) -> StoredFace {
+    StoredFace { person: person.map(self::person), template, ..stored_face(face, number) }
+}
+
 /// A commit that changes nothing: what a test cares about is set in it.
 pub fn nothing() -> Commit {
     Commit {

@@ -1,7 +1,8 @@
-//! What every adapter must do, whatever it is made of. An adapter's tests call [`store`], [`queue`] or [`objects`] with a
-//! way to make a fresh one, and assert that the report has no failures. Checks say what is wrong and never panic, so that
+//! What every adapter must do, whatever it is made of. An adapter's tests call [`store`], [`maintenance`], [`queue`] or
+//! [`objects`] with a way to make a fresh one, and assert that the report has no failures. Checks say what is wrong and never panic, so that
 //! the suites can be tried on adapters that are broken on purpose.
 
+mod maintenance;
 mod objects;
 mod queue;
 mod store;
@@ -10,6 +11,7 @@ use std::{error::Error, fmt, future::Future, pin::Pin};
 
 use tokio::task::JoinSet;
 
+pub use maintenance::maintenance;
 pub use objects::objects;
 pub use queue::{Leases, QueueRig, queue};
 pub use store::store;

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use sparks_domain::{Attributes, FaceId, ImageId, Item, Key, Mutation, PhotoState, Presence, Recorded, Seq};
-use sparks_engine::{Commit, CommitError, DecidedFace, IdentityTail, Page, Query, Store, StoreError, StoredFace};
+use sparks_engine::{
+    Commit, CommitError, DecidedFace, IdentityTail, Maintenance, Page, Query, Store, StoreError, StoredFace,
+};
 use sparks_tests::{contract, samples::nothing};
 use tokio::task::JoinSet;
 
@@ -12,7 +14,7 @@ use super::embedded::Folders;
 
 /// What is wrong with a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Wrong {
+pub enum Wrong {
     Nothing,
     ForgetsThePhotoGuard,
     ForgetsTheIdentityGuard,
@@ -31,11 +33,24 @@ enum Wrong {
     NeverGoesBackwards,
     IgnoresTheSortKey,
     GetsAHundredRows,
+    SplitsTheTemplatesOfAnEvent,
+    GivesEveryFaceAsTemplate,
+    ForgetsWhoAFaceIs,
+    ForgetsWhoIsIdentified,
+    SkipsTheRestOfAPhoto,
+    ForgetsTheEventOfAFace,
+    KnowsOnePairOfCompany,
+    GivesPairsTwice,
+    HasOneMark,
+    ForgetsMarks,
 }
 
-struct Broken {
-    inner: Arc<dyn Store>,
-    wrong: Wrong,
+/// A store with something wrong.
+pub struct Broken {
+    /// A sound one.
+    pub inner: Arc<dyn Maintenance>,
+    /// What is wrong with it.
+    pub wrong: Wrong,
 }
 
 impl Broken {
@@ -59,6 +74,9 @@ impl Broken {
                 commit.identity.iter_mut().for_each(|identity| identity.counter = counter);
             }
             Wrong::LosesSignatures => commit.signatures.clear(),
+            Wrong::GivesEveryFaceAsTemplate => commit.signatures.iter_mut().for_each(|face| face.template = true),
+            Wrong::ForgetsWhoAFaceIs => commit.signatures.iter_mut().for_each(|face| face.person = None),
+            Wrong::ForgetsWhoIsIdentified => commit.identified.clear(),
             _ => commit.mutations = commit.mutations.drain(..).flat_map(|m| spoiled(self.wrong, m)).collect(),
         }
         Ok(())
@@ -120,7 +138,11 @@ impl Store for Broken {
     }
 
     async fn templates(&self, after: Seq, most: usize) -> Result<Vec<DecidedFace>, StoreError> {
-        self.inner.templates(after, most).await
+        let mut templates = self.inner.templates(after, most).await?;
+        if self.wrong == Wrong::SplitsTheTemplatesOfAnEvent {
+            templates.truncate(most);
+        }
+        Ok(templates)
     }
 
     async fn signatures(&self, faces: &[FaceId]) -> Result<Vec<StoredFace>, StoreError> {
@@ -156,7 +178,7 @@ impl Store for Broken {
 }
 
 /// Each fault with checks that must notice it.
-const CAUGHT_BY: [(Wrong, &[&str]); 17] = [
+const CAUGHT_BY: [(Wrong, &[&str]); 21] = [
     (Wrong::ForgetsThePhotoGuard, &["a_photo_is_committed_once", "a_moved_photo_undoes_the_whole_commit"]),
     (Wrong::ForgetsTheIdentityGuard, &["the_identity_guard_watches_the_head", "moved_persons_undo_the_whole_commit"]),
     (Wrong::ForgetsTheCounter, &["the_identity_guard_watches_the_counter"]),
@@ -174,10 +196,16 @@ const CAUGHT_BY: [(Wrong, &[&str]); 17] = [
     (Wrong::NeverGoesBackwards, &["a_partition_is_walked_in_order", "uploads_are_walked_in_order"]),
     (Wrong::IgnoresTheSortKey, &["sort_keys_are_narrowed_by_their_beginning"]),
     (Wrong::GetsAHundredRows, &["many_rows_are_got_at_once"]),
+    (Wrong::SplitsTheTemplatesOfAnEvent, &["templates_come_by_event_and_events_whole"]),
+    (Wrong::GivesEveryFaceAsTemplate, &["templates_come_by_event_and_events_whole"]),
+    (Wrong::ForgetsWhoAFaceIs, &["a_face_keeps_who_it_was_decided_to_be"]),
+    (Wrong::ForgetsWhoIsIdentified, &["an_identified_face_is_somebodys"]),
 ];
 
 async fn failures(folders: Arc<Folders>, wrong: Wrong) -> Vec<&'static str> {
-    contract::store(async || Arc::new(Broken { inner: folders.store(), wrong }) as Arc<dyn Store>).await.failures()
+    contract::store(async || Arc::new(Broken { inner: folders.maintenance(), wrong }) as Arc<dyn Store>)
+        .await
+        .failures()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

@@ -10,7 +10,7 @@ use std::{
 };
 
 use sparks_embedded::{Embedded, Patience};
-use sparks_engine::{DeadLetters, Objects, Queue, QueueError, Settlement, Store};
+use sparks_engine::{DeadLetters, Maintenance, Objects, Queue, QueueError, Settlement, Store};
 use sparks_tests::contract::{self, Leases, QueueRig};
 use tempfile::TempDir;
 
@@ -30,6 +30,10 @@ impl Folders {
     }
 
     pub fn store(&self) -> Arc<dyn Store> {
+        sparks_tests::worker::open(&self.fresh()).store
+    }
+
+    pub fn maintenance(&self) -> Arc<dyn Maintenance> {
         sparks_tests::worker::open(&self.fresh()).store
     }
 
@@ -54,6 +58,12 @@ impl Folders {
 async fn the_store_keeps_its_contract() {
     let folders = Folders::new();
     contract::store(async || folders.store()).await.assert_passed();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn whoever_looks_at_everything_keeps_its_contract() {
+    let folders = Folders::new();
+    contract::maintenance(async || folders.maintenance()).await.assert_passed();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

@@ -1,6 +1,7 @@
 //! What a store promises.
 
 mod atomicity;
+mod faces;
 mod guards;
 mod log;
 mod paging;
@@ -23,6 +24,12 @@ where
             a_taken_number_undoes_the_whole_commit,
             a_moved_photo_undoes_the_whole_commit,
             moved_persons_undo_the_whole_commit,
+        },
+        faces::{
+            templates_come_by_event_and_events_whole,
+            a_face_keeps_who_it_was_decided_to_be,
+            an_identified_face_is_somebodys,
+            a_refused_commit_identifies_nobody,
         },
         guards::{
             a_photo_is_committed_once,

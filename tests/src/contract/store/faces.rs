@@ -1,0 +1,105 @@
+//! Whose the kept faces are, and by which of them persons are known.
+
+use std::sync::Arc;
+
+use sparks_domain::{PhotoState, Seq};
+use sparks_engine::{Commit, CommitError, DecidedFace, PhotoGuard, Store, StoredFace};
+
+use crate::{
+    contract::{Checked, ensure, ensure_eq},
+    samples::{allocated, decided_face, face, following, image, nothing, person, processed},
+};
+
+/// Commits the photo with this number, and says which event about it decided its faces.
+async fn commit(store: &dyn Store, n: u64, before: Option<PhotoState>, faces: &[StoredFace]) -> Checked<Seq> {
+    let persons: Vec<u32> = faces.iter().filter_map(|face| Some(face.person?.number())).collect();
+    let version = before.as_ref().map_or("v1", |_| "v2");
+    let event = following(processed(&image(n), version, &persons), before.as_ref());
+    // An event that is about no photo comes first, as it does where somebody is new.
+    let somebody_new = before.is_none().then(|| allocated(&image(n), n as u32, &[n as u32 + 1]));
+    let events = somebody_new.into_iter().chain([event]).collect();
+    let photo = Some(PhotoGuard { image: image(n), before });
+    let recorded = store.commit(&Commit { photo, events, signatures: faces.to_vec(), ..nothing() }).await?;
+    Ok(recorded.last().ok_or("a commit of two events returns none")?.seq)
+}
+
+pub(super) async fn templates_come_by_event_and_events_whole(store: Arc<dyn Store>) -> Checked {
+    ensure!(store.templates(Seq(0), 10).await?.is_empty(), "an empty store knows somebody");
+    let mut expected = Vec::new();
+    // Later photos have smaller names, so that the order of events is no other order.
+    for n in (0..9).rev() {
+        let faces: Vec<StoredFace> = (0..(n % 4) as u16)
+            .map(|f| decided_face(face(&image(n), f), n as u8 * 8 + f as u8, Some(1), f != 1))
+            .collect();
+        let seq = commit(store.as_ref(), n, None, &faces).await?;
+        let templates = faces.into_iter().filter(|face| face.template);
+        expected.extend(templates.map(|kept| DecidedFace { seq, kept }));
+    }
+    for page in [1, 2, 3, 100] {
+        let (mut found, mut after) = (Vec::new(), Seq(0));
+        loop {
+            let more = store.templates(after, page).await?;
+            let Some(last) = more.last().map(|decided| decided.seq) else { break };
+            ensure!(more.iter().all(|decided| decided.seq > after), "templates up to {after} come again");
+            ensure!(more.len() < page + 3, "{} templates on a page of {page}", more.len());
+            after = last;
+            found.extend(more);
+            ensure!(found.len() <= expected.len(), "there is no end of templates in pages of {page}");
+        }
+        ensure_eq!(sorted(found), sorted(expected.clone()), "the templates in pages of {page}");
+    }
+    let last = expected.last().ok_or("no templates")?.seq;
+    ensure!(store.templates(last, 10).await?.is_empty(), "there are templates after the last");
+    Ok(())
+}
+
+/// By event; faces of one event in any order.
+fn sorted(mut faces: Vec<DecidedFace>) -> Vec<DecidedFace> {
+    let is_by_event = faces.is_sorted_by_key(|decided| decided.seq);
+    if is_by_event {
+        faces.sort_by(|a, b| (a.seq, &a.kept.face).cmp(&(b.seq, &b.kept.face)));
+    }
+    faces
+}
+
+pub(super) async fn a_face_keeps_who_it_was_decided_to_be(store: Arc<dyn Store>) -> Checked {
+    let first: Vec<_> = (0..2).map(|f| decided_face(face(&image(1), f), f as u8, Some(7), f == 0)).collect();
+    commit(store.as_ref(), 1, None, &first).await?;
+    let before = store.photo(&image(1)).await?;
+    let second = vec![
+        decided_face(face(&image(1), 2), 2, None, false),
+        decided_face(face(&image(1), 3), 3, Some(4_000_000_000), false),
+    ];
+    commit(store.as_ref(), 1, before, &second).await?;
+    let asked: Vec<_> = (0..4).map(|f| face(&image(1), f)).collect();
+    let mut found = store.signatures(&asked).await?;
+    found.sort_by(|a, b| a.face.cmp(&b.face));
+    ensure_eq!(found, [first, second].concat(), "the faces of both versions");
+    Ok(())
+}
+
+pub(super) async fn an_identified_face_is_somebodys(store: Arc<dyn Store>) -> Checked {
+    let faces: Vec<_> = (0..3).map(|f| decided_face(face(&image(1), f), f as u8, None, false)).collect();
+    commit(store.as_ref(), 1, None, &faces).await?;
+    let identified = vec![(face(&image(1), 1), person(9))];
+    store.commit(&Commit { identified, ..nothing() }).await?;
+    let asked: Vec<_> = (0..3).map(|f| face(&image(1), f)).collect();
+    let mut found = store.signatures(&asked).await?;
+    found.sort_by(|a, b| a.face.cmp(&b.face));
+    let mut expected = faces;
+    expected[1].person = Some(person(9));
+    ensure_eq!(found, expected, "the faces after one of them was identified");
+    ensure!(store.templates(Seq(0), 10).await?.is_empty(), "a person is known by a face that was only identified");
+    Ok(())
+}
+
+pub(super) async fn a_refused_commit_identifies_nobody(store: Arc<dyn Store>) -> Checked {
+    let nobody = decided_face(face(&image(1), 0), 1, None, false);
+    commit(store.as_ref(), 1, None, std::slice::from_ref(&nobody)).await?;
+    let photo = Some(PhotoGuard { image: image(1), before: None });
+    let identified = vec![(nobody.face.clone(), person(9))];
+    let refused = store.commit(&Commit { photo, identified, ..nothing() }).await;
+    ensure!(matches!(refused, Err(CommitError::PhotoMoved)), "a moved photo gives {refused:?}");
+    ensure_eq!(store.signatures(std::slice::from_ref(&nobody.face)).await?, vec![nobody], "the face");
+    Ok(())
+}
