@@ -24,13 +24,31 @@ pub fn album(casts: &[&[usize]]) -> Vec<Photo> {
 
 /// The photo with this number, of these identities.
 pub fn photo(number: u64, identities: &[usize]) -> Photo {
-    let width = GAP + (SIDE + GAP) * u32::try_from(identities.len()).unwrap_or_default().max(1);
+    let look = |(place, identity): (u64, &usize)| {
+        with_noise(&identity_vector(1, *identity), DEFAULT_NOISE, number * 100 + place)
+    };
+    let looks: Vec<Vec<f32>> = (0..).zip(identities).map(look).collect();
+    Photo { identities: identities.to_vec(), ..photo_of_looks(number, &looks) }
+}
+
+/// The photo with this number, of somebody between two identities.
+pub fn photo_between(number: u64, one: usize, other: usize) -> Photo {
+    let look = identity_vector(1, one).iter().zip(identity_vector(1, other)).map(|(a, b)| a + b).collect();
+    photo_of_looks(number, &[look])
+}
+
+/// The photo with this number, of an identity that looks otherwise in every photo, the more the more noise.
+pub fn photo_with_noise(number: u64, identity: usize, noise: f32) -> Photo {
+    photo_of_looks(number, &[with_noise(&identity_vector(1, identity), noise, number)])
+}
+
+fn photo_of_looks(number: u64, looks: &[Vec<f32>]) -> Photo {
+    let width = GAP + (SIDE + GAP) * u32::try_from(looks.len()).unwrap_or_default().max(1);
     // The sky differs, so that photos without anybody differ, too.
     let sky = Rgb([90, 120 + (number % 64) as u8, 150]);
     let mut canvas = RgbImage::from_pixel(width, SIDE + 2 * GAP, sky);
-    for (place, identity) in (0..).zip(identities) {
-        let look = with_noise(&identity_vector(1, *identity), DEFAULT_NOISE, number * 100 + u64::from(place));
-        draw_marker(&mut canvas, GAP + place * (SIDE + GAP), GAP, SIDE, &look);
+    for (place, look) in (0..).zip(looks) {
+        draw_marker(&mut canvas, GAP + place * (SIDE + GAP), GAP, SIDE, look);
     }
-    Photo { number, identities: identities.to_vec(), jpeg: jpeg(&canvas) }
+    Photo { number, identities: Vec::new(), jpeg: jpeg(&canvas) }
 }

@@ -3,6 +3,7 @@
 use std::{
     collections::BTreeSet,
     future::Future,
+    pin::Pin,
     sync::{Arc, Mutex, PoisonError},
 };
 
@@ -48,7 +49,11 @@ pub enum Aftermath {
 pub struct Fuse {
     fault: Option<Fault>,
     calls: Mutex<Vec<String>>,
+    errand: Mutex<Option<(String, Errand)>>,
 }
+
+/// What somebody else does meanwhile.
+type Errand = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// A port whose calls go through the fuse.
 pub struct Faulty<P: ?Sized> {
@@ -66,7 +71,22 @@ impl Fuse {
 
     /// Breaks at this fault.
     pub fn at(fault: Fault) -> Arc<Self> {
-        Arc::new(Self { fault: Some(fault), calls: Mutex::default() })
+        Arc::new(Self { fault: Some(fault), ..Self::default() })
+    }
+
+    /// Never breaks; right before the first call of this name somebody else does something.
+    pub fn meanwhile(call: &str, errand: impl Future<Output = ()> + Send + 'static) -> Arc<Self> {
+        Arc::new(Self { errand: Mutex::new(Some((call.to_owned(), Box::pin(errand)))), ..Self::default() })
+    }
+
+    /// Whether nobody else has anything left to do.
+    pub fn is_errand_done(&self) -> bool {
+        self.errand.lock().unwrap_or_else(PoisonError::into_inner).is_none()
+    }
+
+    fn errand_before(&self, what: &str) -> Option<Errand> {
+        let mut errand = self.errand.lock().unwrap_or_else(PoisonError::into_inner);
+        errand.take_if(|(call, _)| call == what).map(|(_, errand)| errand)
     }
 
     /// The calls so far, each with what it was about.
@@ -99,11 +119,15 @@ impl Fuse {
 impl<P: ?Sized> Faulty<P> {
     async fn pass<T, E>(
         &self,
-        what: impl Into<String>,
+        what: impl Into<String> + Send,
         call: impl Future<Output = Result<T, E>> + Send,
-        broken: impl FnOnce() -> E,
+        broken: impl FnOnce() -> E + Send,
     ) -> Result<T, E> {
-        match self.fuse.count(what.into()) {
+        let what = what.into();
+        if let Some(errand) = self.fuse.errand_before(&what) {
+            errand.await;
+        }
+        match self.fuse.count(what) {
             None => call.await,
             Some(Moment::Before) => Err(broken()),
             Some(Moment::After) => {

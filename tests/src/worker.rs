@@ -5,8 +5,9 @@ use std::{path::Path, sync::Arc, time::Duration};
 use sparks_domain::{ImageId, PersonId, Policy, Projection, Threshold};
 use sparks_embedded::{Embedded, FileObjects, Patience, Submission, Upload};
 use sparks_engine::{
-    Clock, Content, Cpu, Failure, GalleryIndex, Objects, OnCpu, PhotoRef, Pipeline, Ports, PutMode, Queue, QueueError,
-    Rebuilder, Rules, Settlement, Store, StoreError, SystemClock, Turnstile, settlement,
+    Clock, Content, Cpu, Failure, GalleryIndex, Maintenance, Objects, OnCpu, PhotoRef, Pipeline, Ports, PutMode, Queue,
+    QueueError, Rebuilder, Register, RegisterRules, Rules, Settlement, Store, StoreError, SystemClock, Turnstile,
+    settlement,
 };
 use sparks_faces::Synthetic;
 use sparks_media::{CropSpec, Fit, Lab, Limits, VariantSpec};
@@ -59,7 +60,7 @@ pub fn lab() -> Lab {
 pub fn policy() -> Policy {
     Policy {
         threshold: Threshold::Fixed(0.6),
-        margin: 0.0,
+        margin: 0.05,
         candidates: 5,
         min_size: 40.0,
         min_sharpness: 0.1,
@@ -91,6 +92,16 @@ pub async fn pipeline(store: Arc<dyn Store>, objects: Arc<dyn Objects>) -> Resul
 pub fn rebuilder(backend: &Embedded) -> Rebuilder {
     let rules = rules();
     Rebuilder::new(Arc::clone(&backend.store) as Arc<_>, Arc::new(SystemClock), rules.projection, rules.actor)
+}
+
+/// Who keeps track of who is who, whose every call goes through the fuse.
+pub async fn register(backend: &Embedded, fuse: &Arc<Fuse>) -> Result<Register, StoreError> {
+    let store = fuse.guard(Arc::clone(&backend.store) as Arc<dyn Maintenance>);
+    let objects = fuse.guard(Arc::clone(&backend.objects) as Arc<dyn Objects>);
+    let index = GalleryIndex::load(Arc::clone(&store) as Arc<dyn Store>, 5).await?;
+    let Rules { policy, projection, actor, .. } = rules();
+    let rules = RegisterRules { policy, scale: sparks_faces::scale, projection, actor };
+    Ok(Register::new(store, objects, Arc::new(index), Arc::new(SystemClock), rules))
 }
 
 /// The persons a photo's row names.

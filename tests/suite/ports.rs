@@ -9,6 +9,9 @@ mod ports {
     mod crash;
     mod embedded;
     mod identity;
+    mod joined;
+    mod joined_crash;
     mod rebuild;
     mod redelivery;
+    mod reviewed;
 }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use sparks_domain::{Event, FaceId, PersonId, Review, UnknownFace, Witnesses, review};
 
 use super::{PAGE, Register, RegisterError};
-use crate::{Commit, CommitError, DecidedFace, PhotoGuard, shown::ShownPhoto};
+use crate::{Commit, CommitError, DecidedFace, FaceIndex, PhotoGuard, shown::ShownPhoto};
 
 impl Register {
     /// Looks again at the faces that nobody knew. Says how many are somebody now.
@@ -70,13 +70,23 @@ impl Register {
             identified: identified.collect(),
             mutations: self.rules.projection.photo(&shown.event, shown.when, &persons, &[], &merges),
             events: vec![event],
-            ..Commit::without_events(self.clock.now(), Some(PhotoGuard { image, before: Some(shown.state) }))
+            ..Commit::without_events(
+                self.clock.now(),
+                Some(PhotoGuard { image: image.clone(), before: Some(shown.state) }),
+            )
         };
         match self.store.commit(&commit).await {
-            Ok(_) => Ok(commit.identified.len()),
+            Ok(_) => {}
             // Somebody was faster, or the platform removed the photo: another time, or never.
-            Err(CommitError::PhotoMoved | CommitError::RowMissing(_)) => Ok(0),
-            Err(error) => Err(error.into()),
+            Err(CommitError::PhotoMoved | CommitError::RowMissing(_)) => return Ok(0),
+            Err(error) => return Err(error.into()),
         }
+        // Persons may have been joined since the decision: the join saw no tag to follow it, so the photo does.
+        self.index.follow().await?;
+        let now = self.index.merges();
+        if *now != merges {
+            self.shown().reassert(&image, &now).await?;
+        }
+        Ok(commit.identified.len())
     }
 }
