@@ -9,8 +9,14 @@ mod biometrics;
 mod by_hand;
 #[path = "scenarios/command_line.rs"]
 mod command_line;
+#[path = "scenarios/explain.rs"]
+mod explain;
 #[path = "scenarios/kill.rs"]
 mod kill;
+#[path = "scenarios/local.rs"]
+mod local;
+#[path = "scenarios/persons.rs"]
+mod persons;
 #[path = "scenarios/questions.rs"]
 mod questions;
 #[path = "scenarios/replicas.rs"]

@@ -42,7 +42,7 @@ fn fill(folder: &Path) {
 }
 
 /// The most memory the process ever had, in bytes, and what it printed.
-fn run_watched(mut command: Command) -> (u64, std::process::Output) {
+pub fn run_watched(mut command: Command) -> (u64, std::process::Output) {
     let process = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let status = format!("/proc/{}/status", process.id());
     let watch = std::thread::spawn(move || {

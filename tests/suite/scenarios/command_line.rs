@@ -10,6 +10,7 @@ fn the_readme_command_works() {
     let text = sparks.text(["ingest", root().join("tests/photos").to_str().unwrap()]);
     assert!(text.starts_with("5 photos in "), "{text}");
     assert!(text.contains("processed      5"), "{text}");
+    assert!(text.contains("persons new    3"), "{text}");
     let again = sparks.json(["ingest", root().join("tests/photos").to_str().unwrap()]);
     assert_eq!(again["duplicates"], 5);
     for key in
@@ -63,7 +64,15 @@ fn completions_and_help_are_there() {
     for shell in ["bash", "zsh", "fish"] {
         assert!(sparks.text(["completions", shell]).contains("ingest"), "{shell}");
     }
-    for command in [&["--help"][..], &["ingest", "--help"], &["query", "--help"], &["synth", "--help"]] {
+    for command in [
+        &["--help"][..],
+        &["ingest", "--help"],
+        &["query", "--help"],
+        &["synth", "--help"],
+        &["persons", "--help"],
+        &["explain", "--help"],
+        &["faces", "eval", "--help"],
+    ] {
         assert!(sparks.text(command).contains("Example"), "{command:?}");
     }
 }

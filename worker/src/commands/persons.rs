@@ -22,8 +22,9 @@ pub async fn run(global: &Global, args: PersonsArgs, output: &mut Output) -> any
     let done = match &args.action {
         PersonsAction::Suggest => suggest(&register, output).await,
         PersonsAction::Merge { a, b, force } => {
-            let merged = register.join(parse(a)?, parse(b)?, *force).await.map_err(wrong_use)?;
-            let followed = follow(&register).await?;
+            let merged = register.join(parse(a)?, parse(b)?, *force).await;
+            let followed = follow(&register).await?; // also what an interrupted call left undone
+            let merged = merged.map_err(wrong_use)?;
             let said =
                 json!({ "event": merged.event, "into": merged.into, "from": merged.from, "photos": followed.photos });
             let words = format!(

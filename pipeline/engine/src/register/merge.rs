@@ -28,7 +28,11 @@ impl Register {
     pub async fn join(&self, a: PersonId, b: PersonId, force: bool) -> Result<Merged, RegisterError> {
         self.index.follow().await?;
         let merges = self.index.known().people.merges().clone();
+        let (given, known) = (a.max(b), self.index.known().people.get(a.max(b)).is_some());
         let (a, b) = (merges.now(a).min(merges.now(b)), merges.now(a).max(merges.now(b)));
+        if a == b && known {
+            return Err(RegisterError::Already(given, a));
+        }
         let together = |(x, y): &(PersonId, PersonId)| {
             let pair = (merges.now(*x).min(merges.now(*y)), merges.now(*x).max(merges.now(*y)));
             pair == (a, b)

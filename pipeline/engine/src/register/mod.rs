@@ -45,7 +45,7 @@ pub enum RegisterError {
     #[error("there is no {0}: see `sparks query persons`")]
     Unknown(PersonId),
     /// Two names for one.
-    #[error("{0} is {1} already")]
+    #[error("{0} is {1} already: see `sparks persons merges`")]
     Already(PersonId, PersonId),
     /// Two faces in one photo are two persons.
     #[error("{0} and {1} are seen in one photo, as different faces: join them all the same with --force")]
