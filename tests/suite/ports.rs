@@ -11,6 +11,7 @@ mod ports {
     mod identity;
     mod joined;
     mod joined_crash;
+    mod migration;
     mod rebuild;
     mod redelivery;
     mod reviewed;

@@ -56,6 +56,26 @@ impl Rebuilder {
     /// Works in short steps: workers go on meanwhile, and what they commit is read before the end.
     pub async fn run(&self, write: bool, progress: impl Fn(Seq)) -> Result<Drift, StoreError> {
         let mut drift = Drift::default();
+        let mut known = self.compare(write, &progress, &mut drift).await?;
+        // Who is who may have changed since it was read: what was made of photos and persons is looked at once more.
+        while self.merged_since(known).await? {
+            if !write {
+                drift = Drift::default();
+            }
+            known = self.compare(write, &progress, &mut drift).await?;
+        }
+        Ok(drift)
+    }
+
+    /// Whether anybody was joined or parted after this identity event.
+    async fn merged_since(&self, known: Seq) -> Result<bool, StoreError> {
+        let tail = self.store.identity(known).await?;
+        let is_merge = |recorded: &Recorded| matches!(recorded.event, Event::PersonsMerged(_) | Event::MergeUndone(_));
+        Ok(tail.events.iter().any(is_merge))
+    }
+
+    /// Goes once through all that is ours. Says up to which identity event it knew who is who.
+    async fn compare(&self, write: bool, progress: &impl Fn(Seq), drift: &mut Drift) -> Result<Seq, StoreError> {
         let mut people = People::default();
         // Who is who comes first: every photo is shown with who its persons are now.
         let identity = self.store.identity(Seq(0)).await?;
@@ -67,18 +87,18 @@ impl Rebuilder {
         while let Some(Chapter { last, events, photos }) = chapter {
             drift.events += events;
             // The next chapter is read and understood while this one is compared.
-            (chapter, ()) = tokio::try_join!(self.read(last, &merges), self.mend(photos, write, &mut drift))?;
+            (chapter, ()) = tokio::try_join!(self.read(last, &merges), self.mend(photos, write, drift))?;
             progress(last);
         }
-        self.adopt_names(&mut people, write, &mut drift).await?;
+        self.adopt_names(&mut people, write, drift).await?;
         let persons = people.iter().map(|(id, person)| vec![Projection::person(id, &person)]);
         let gone = merges.absorbed().map(|(id, _)| vec![Mutation::Delete { key: Key::person(id) }]);
         let counter = vec![Projection::counter(people.highest())];
         let rows: Vec<_> = persons.chain(gone).chain((people.highest() > 0).then_some(counter)).collect();
         for rows in rows.chunks(BATCH) {
-            self.mend(rows.to_vec(), write, &mut drift).await?;
+            self.mend(rows.to_vec(), write, drift).await?;
         }
-        Ok(drift)
+        Ok(identity.seq)
     }
 
     /// A display name that somebody else wrote is theirs to write: it becomes an event, and is never overwritten.

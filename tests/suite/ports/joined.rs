@@ -4,13 +4,16 @@ use std::{
     collections::BTreeMap,
     fs,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use rusqlite::Connection;
 use serde_json::Value;
-use sparks_domain::{EventId, Item, Key, PersonId};
+use sparks_domain::{EventId, Item, Key, PersonId, Projection};
 use sparks_embedded::Embedded;
-use sparks_engine::{Fingerprint, Maintenance, Mark, Merged, Query, Register, RegisterError, Store};
+use sparks_engine::{
+    Fingerprint, Maintenance, Mark, Merged, Query, Rebuilder, Register, RegisterError, Store, SystemClock,
+};
 use sparks_tests::{
     album::{Photo, album, photo, photo_with_noise},
     faults::Fuse,
@@ -371,4 +374,25 @@ async fn two_who_follow_at_once_end_as_the_log_says() {
     known.register.follow(|_| ()).await.unwrap();
     known.assert_no_drift().await;
     assert_eq!(known.tagged(1).await, 5);
+}
+
+/// Who is who changes after a rebuild has read it, and before it has written the rows.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_rebuild_beside_a_merge_ends_as_the_log_says() {
+    let folders = Folders::new();
+    let known = Known::of(&folders, album(&[&[0], &[1], &[1]])).await;
+    let (folder, backend) = (known.folder.clone(), open(&known.folder));
+    let fuse = Fuse::meanwhile("store.mend", async move {
+        let other = open(&folder);
+        let register = register(&other, &Fuse::counting()).await.unwrap();
+        register.join(person(1), person(2), false).await.unwrap();
+        register.follow(|_| ()).await.unwrap();
+    });
+    let store = fuse.guard(Arc::clone(&backend.store) as Arc<dyn Maintenance>);
+    let rebuilder = Rebuilder::new(store, Arc::new(SystemClock), Projection::default(), "tests".into());
+    rebuilder.run(true, |_| ()).await.unwrap();
+    assert!(fuse.is_errand_done());
+    known.assert_no_drift().await;
+    assert_eq!((known.tagged(1).await, known.tagged(2).await), (3, 0));
+    assert_eq!(known.row(&Key::person(person(2))).await, None);
 }

@@ -1,0 +1,195 @@
+//! A data folder of the first release opens, and everybody in it is known.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use rusqlite::{Connection, params};
+use sparks_domain::{Event, FaceId, PhotoProcessed, Seq, Verdict};
+use sparks_embedded::{Embedded, Patience};
+use sparks_engine::{Maintenance, Mark, Store};
+use sparks_tests::{
+    album::{Photo, photo},
+    faults::Fuse,
+    samples::{image, person, processed, stored_face, time},
+    snapshot::read_log,
+    worker::{drain, open, persons_in, rebuilder, register, upload},
+};
+
+use super::embedded::Folders;
+
+/// Made by the first release of six photos.
+const SCHEMA_1: &str = include_str!("../../fixtures/schema_1.sql");
+
+/// Who are person1, person2 and person3 in it.
+const IDENTITIES: [usize; 3] = [0, 1, 2];
+
+fn made_by_schema_1(folders: &Folders) -> PathBuf {
+    let folder = folders.fresh();
+    fs::create_dir_all(&folder).unwrap();
+    let file = connect(&folder);
+    file.execute_batch(SCHEMA_1).unwrap();
+    assert_eq!(version(&file), 1);
+    folder
+}
+
+fn connect(folder: &Path) -> Connection {
+    Connection::open(folder.join("sparks.db")).unwrap()
+}
+
+fn version(file: &Connection) -> i64 {
+    file.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap()
+}
+
+/// Every byte of a table.
+fn rows(file: &Connection, table: &str) -> Vec<String> {
+    let mut select = file.prepare(&format!("SELECT * FROM {table}")).unwrap();
+    let columns = select.column_count();
+    let row = |row: &rusqlite::Row<'_>| {
+        let values = (0..columns).map(|column| row.get_ref(column).map(|value| format!("{value:?}")));
+        Ok(values.collect::<Result<Vec<_>, _>>()?.join(" "))
+    };
+    select.query_map([], row).unwrap().collect::<Result<_, _>>().unwrap()
+}
+
+async fn processed_photos(backend: &Embedded) -> Vec<(Seq, PhotoProcessed)> {
+    let photo = |recorded: sparks_domain::Recorded| match recorded.event {
+        Event::PhotoProcessed(photo) => Some((recorded.seq, photo)),
+        _ => None,
+    };
+    read_log(backend).await.into_iter().filter_map(photo).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_folder_of_schema_1_opens_and_nothing_of_it_is_changed() {
+    let folders = Folders::new();
+    let folder = made_by_schema_1(&folders);
+    let tables = ["log", "items", "states", "messages", "dead_letters"];
+    let before = tables.map(|table| rows(&connect(&folder), table));
+    assert!(before[0].len() >= 5 && before[1].len() >= 10, "{before:?}");
+    for _ in 0..2 {
+        let backend = open(&folder);
+        let file = connect(&folder);
+        assert_eq!(version(&file), 2);
+        assert_eq!(tables.map(|table| rows(&file, table)), before);
+        let marks =
+            [backend.store.mark(Mark::Followed).await.unwrap(), backend.store.mark(Mark::Considered).await.unwrap()];
+        assert_eq!(marks, [Seq(0), Seq(0)]);
+        let drift = rebuilder(&backend).run(false, |_| ()).await.unwrap();
+        assert_eq!(drift.total, 0, "{:#?}", drift.differences);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn every_face_of_schema_1_is_whose_the_log_says() {
+    let folders = Folders::new();
+    let backend = open(&made_by_schema_1(&folders));
+    let photos = processed_photos(&backend).await;
+    let mut templates = Vec::new();
+    for (seq, photo) in &photos {
+        for (n, decided) in (photo.first_face..).zip(&photo.faces) {
+            let face = FaceId { image: photo.image_id.clone(), n };
+            let kept = backend.store.signatures(std::slice::from_ref(&face)).await.unwrap();
+            assert_eq!(kept.len(), 1, "{face:?}");
+            assert_eq!((kept[0].person, kept[0].template), (decided.verdict.person(), decided.template), "{face:?}");
+            templates.extend(decided.template.then_some((*seq, face)));
+        }
+    }
+    let found = backend.store.templates(Seq(0), 1000).await.unwrap();
+    let found: Vec<_> = found.into_iter().map(|decided| (decided.seq, decided.kept.face)).collect();
+    assert_eq!(found, templates);
+    assert!(templates.len() >= 3);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn persons_of_schema_1_are_recognised_joined_and_parted() {
+    let folders = Folders::new();
+    let folder = made_by_schema_1(&folders);
+    let backend = open(&folder);
+    let known = backend.store.identity(Seq(0)).await.unwrap().counter;
+    let photos: Vec<Photo> = (0..3).map(|n| photo(100 + n, &[IDENTITIES[n as usize]])).collect();
+    let stranger = photo(110, &[40]);
+    upload(&backend, &photos).await;
+    upload(&backend, std::slice::from_ref(&stranger)).await;
+    drain(&backend).await;
+    for (photo, number) in photos.iter().zip(1..) {
+        assert_eq!(persons_in(&backend, photo).await, [person(number)], "{:?}", photo.identities);
+    }
+    assert_eq!(persons_in(&backend, &stranger).await, [person(known + 1)]);
+
+    let fingerprint = backend.store.fingerprint().await.unwrap();
+    let register = register(&backend, &Fuse::counting()).await.unwrap();
+    let merged = register.join(person(1), person(2), true).await.unwrap();
+    register.follow(|_| ()).await.unwrap();
+    assert_eq!(persons_in(&backend, &photos[1]).await, [person(1)]);
+    register.undo(merged.event).await.unwrap();
+    register.follow(|_| ()).await.unwrap();
+    assert_eq!(backend.store.fingerprint().await.unwrap(), fingerprint);
+    let drift = rebuilder(&backend).run(false, |_| ()).await.unwrap();
+    assert_eq!(drift.total, 0, "{:#?}", drift.differences);
+}
+
+/// A photo that came in two versions: the faces of the second have numbers of their own, and one of them is nobody's.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn faces_of_a_later_version_keep_their_numbers() {
+    let folders = Folders::new();
+    let folder = made_by_schema_1(&folders);
+    let last: i64 = connect(&folder).query_row("SELECT max(seq) FROM log", [], |row| row.get(0)).unwrap();
+    let version = |name: &str, first_face: u16, persons: &[u32]| {
+        let Event::PhotoProcessed(photo) = processed(&image(77), name, persons) else { unreachable!() };
+        PhotoProcessed { first_face, ..photo }
+    };
+    let first = version("v1", 0, &[2, 1]);
+    let mut second = version("v2", 2, &[3, 3]);
+    second.faces[0].template = true;
+    second.faces[1].verdict = Verdict::TooPoor;
+    let file = connect(&folder);
+    for (seq, event) in (last + 1..).zip([first, second].map(Event::PhotoProcessed)) {
+        let values = params![seq, event.id().to_string(), time(seq).to_string(), event.event_type(), event.to_data()];
+        file.execute("INSERT INTO log VALUES (?, ?, 'tests', ?, ?, ?, 0)", values).unwrap();
+    }
+    for n in 0..4 {
+        let kept = stored_face(FaceId { image: image(77), n }, n as u8 + 1);
+        let values = params![kept.face.image.as_str(), n, kept.model, kept.signature.to_bytes()];
+        file.execute("INSERT INTO faces (image_id, n, model, signature) VALUES (?, ?, ?, ?)", values).unwrap();
+    }
+    drop(file);
+
+    let backend = open(&folder);
+    let faces: Vec<_> = (0..4).map(|n| FaceId { image: image(77), n }).collect();
+    let kept = backend.store.signatures(&faces).await.unwrap();
+    let decided: Vec<_> = kept.iter().map(|face| (face.person.map(|p| p.number()), face.template)).collect();
+    assert_eq!(decided, [(Some(2), false), (Some(1), false), (Some(3), true), (None, false)]);
+    let unknown = backend.store.unidentified(None, 100).await.unwrap();
+    let last = Seq(last.cast_unsigned());
+    let unknown: Vec<_> = unknown.into_iter().filter(|decided| decided.kept.face.image == image(77)).collect();
+    assert_eq!(unknown.iter().map(|d| (d.kept.face.n, d.seq)).collect::<Vec<_>>(), [(3, Seq(last.0 + 2))]);
+    let templates = backend.store.templates(last, 100).await.unwrap();
+    assert_eq!(templates.iter().map(|d| (d.kept.face.n, d.seq)).collect::<Vec<_>>(), [(2, Seq(last.0 + 2))]);
+    let company = backend.store.company().await.unwrap();
+    assert!(company.contains(&(person(1), person(2))), "{company:?}");
+}
+
+#[test]
+fn many_who_open_a_folder_of_schema_1_at_once_change_it_once() {
+    let folders = Folders::new();
+    let folder = made_by_schema_1(&folders);
+    std::thread::scope(|scope| {
+        let opening: Vec<_> = (0..6).map(|_| scope.spawn(|| drop(open(&folder)))).collect();
+        assert!(opening.into_iter().all(|opened| opened.join().is_ok()));
+    });
+    assert_eq!(version(&connect(&folder)), 2);
+}
+
+#[test]
+fn a_folder_of_a_later_release_is_left_alone() {
+    let folders = Folders::new();
+    let folder = made_by_schema_1(&folders);
+    connect(&folder).pragma_update(None, "user_version", 3).unwrap();
+    let before = rows(&connect(&folder), "faces");
+    let patience = Patience { visibility: std::time::Duration::from_secs(60), max_deaths: 25 };
+    let refused = Embedded::open(&folder, patience).err().expect("a refusal").to_string();
+    assert!(refused.contains("schema 3") && refused.contains("reads schema 2"), "{refused}");
+    assert_eq!((version(&connect(&folder)), rows(&connect(&folder), "faces")), (3, before));
+}
