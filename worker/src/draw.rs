@@ -39,7 +39,7 @@ impl Canvas {
         let thickness = 2;
         self.draw(&Rectangle::with_corners(from, to).into_styled(PrimitiveStyle::with_stroke(colour, thickness)));
         for (landmark, colour) in face.landmarks.iter().zip(LANDMARK_COLOURS) {
-            let dot = Circle::with_center(self.place(landmark.x, landmark.y), 4);
+            let dot = Circle::with_center(self.place(landmark.x, landmark.y), 7);
             self.draw(&dot.into_styled(PrimitiveStyle::with_fill(colour)));
         }
         let style = MonoTextStyleBuilder::new().font(&FONT_10X20).text_color(Rgb888::BLACK).background_color(colour);

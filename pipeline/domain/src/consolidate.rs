@@ -68,8 +68,9 @@ pub fn consolidate(
     let mut persons = gallery.persons(model);
     let mut found = Consolidation::default();
     let mut apart: BTreeSet<_> = apart.iter().map(|(a, b)| pair(*a, *b)).collect();
+    let mut fresh = fresh.cloned();
     loop {
-        let mut bench = Bench::new(&persons, scale, apart, fresh);
+        let mut bench = Bench::new(&persons, scale, apart, fresh.as_ref());
         let before = found.joins.len();
         while let Some(join) = bench.best() {
             found.joins.push(join);
@@ -83,6 +84,7 @@ pub fn consolidate(
         for join in &found.joins[before..] {
             let faces = persons.remove(&join.from).unwrap_or_default();
             persons.entry(join.into).or_default().extend(faces);
+            fresh.as_mut().map(|fresh| fresh.insert(join.into));
         }
         apart = bench.apart;
     }

@@ -1,12 +1,21 @@
 //! The cores: how heavy work runs beside the asynchronous rest.
 
-use std::sync::Arc;
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{Arc, Mutex, PoisonError, mpsc},
+    thread,
+};
 
-use tokio::{sync::Semaphore, task::spawn_blocking};
+use tokio::sync::oneshot;
 
 /// A bounded number of cores. Work on them holds up nothing else, and its panic stays its own.
+///
+/// Each core is a thread of its own: an allocator keeps what a thread has freed for that thread, so that heavy work on any
+/// thread of many would leave as many photos' worth of memory behind.
 #[derive(Clone)]
-pub struct Cpu(Arc<Semaphore>);
+pub struct Cpu(mpsc::Sender<Work>);
+
+type Work = Box<dyn FnOnce() + Send>;
 
 /// Work that panicked: a fault of ours that its input set off.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -16,17 +25,27 @@ pub struct Crashed(String);
 impl Cpu {
     /// This many cores, at least one.
     pub fn new(cores: usize) -> Self {
-        Self(Arc::new(Semaphore::new(cores.max(1))))
+        let (sender, waiting) = mpsc::channel::<Work>();
+        let waiting = Arc::new(Mutex::new(waiting));
+        for _ in 0..cores.max(1) {
+            let waiting = Arc::clone(&waiting);
+            thread::spawn(move || {
+                let next = || waiting.lock().unwrap_or_else(PoisonError::into_inner).recv();
+                while let Ok(work) = next() {
+                    work();
+                }
+            });
+        }
+        Self(sender)
     }
 
     /// Runs the work on one of the cores, when one is free.
     pub async fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T, Crashed> {
-        let core = Arc::clone(&self.0).acquire_owned().await;
-        let work = spawn_blocking(move || {
-            let _held = core;
-            work()
-        });
-        work.await.map_err(|failed| Crashed(failed.try_into_panic().map_or_else(|e| e.to_string(), words)))
+        let (done, result) = oneshot::channel();
+        let work = move || drop(done.send(catch_unwind(AssertUnwindSafe(work))));
+        let stopped = || Crashed("the cores have stopped".into());
+        self.0.send(Box::new(work)).map_err(|_| stopped())?;
+        result.await.map_err(|_| stopped())?.map_err(|panic| Crashed(words(panic)))
     }
 }
 

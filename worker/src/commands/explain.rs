@@ -147,7 +147,10 @@ impl Story {
         let name = self.photo.source.file_name.as_deref().unwrap_or(&self.photo.source.key);
         let looked = match self.photo.analyzer.as_str() {
             "off" => "nobody looked for faces".to_owned(),
-            analyzer => format!("the {analyzer} analyzer found {} faces", self.photo.faces.len()),
+            analyzer => match self.photo.faces.len() {
+                1 => format!("the {analyzer} analyzer found 1 face"),
+                faces => format!("the {analyzer} analyzer found {faces} faces"),
+            },
         };
         output.line(format!("{} ({name}): {looked}", self.photo.image_id))?;
         output.line(format!("decided by event {} ({}), {}", self.decided.seq, self.decided.id, self.decided.when))?;

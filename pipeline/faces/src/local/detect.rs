@@ -15,6 +15,10 @@ const ENLARGED: f32 = 4.0;
 const FACE: f32 = 0.5;
 /// A hint of a face from this score.
 const HINT: f32 = 0.05;
+/// A hint from this score where somebody near is the subject: what is behind them must be clearer to be worth a look.
+const HINT_BEHIND: f32 = 0.2;
+/// Somebody is near from this size in the first look, in pixels of it.
+const NEAR: f32 = 64.0;
 /// Faces with fewer pixels across or down cannot be told apart by anybody.
 const LEAST: f32 = 12.0;
 
@@ -23,7 +27,10 @@ pub fn detect(centerface: &CenterFace, picture: &Picture<'_>, lane: &Lane<'_>) -
     let scale = (WHOLE / picture.width.max(picture.height) as f32).min(ENLARGED);
     let whole = picture.whole();
     let hints = distinct(centerface.look(picture, whole, scaled(whole, scale), HINT, lane));
-    let (settled, unsettled): (Vec<_>, Vec<_>) = hints.into_iter().partition(|hint| !closer::wanted(hint, scale));
+    let (settled, mut unsettled): (Vec<_>, Vec<_>) = hints.into_iter().partition(|hint| !closer::wanted(hint, scale));
+    if settled.iter().any(|face| face.score >= FACE && face.shorter_side() * scale >= NEAR) {
+        unsettled.retain(|hint| hint.score >= HINT_BEHIND);
+    }
     let look_closer = |tiles: Vec<Tile>| {
         let looks = tiles.into_iter().flat_map(|tile| {
             let seen = centerface.look(picture, tile.part, scaled(tile.part, tile.scale), FACE, lane);
