@@ -42,7 +42,12 @@ impl Cpu {
     /// Runs the work on one of the cores, when one is free.
     pub async fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T, Crashed> {
         let (done, result) = oneshot::channel();
-        let work = move || drop(done.send(catch_unwind(AssertUnwindSafe(work))));
+        let work = move || {
+            // Nobody waits any more for work whose caller is gone.
+            if !done.is_closed() {
+                drop(done.send(catch_unwind(AssertUnwindSafe(work))));
+            }
+        };
         let stopped = || Crashed("the cores have stopped".into());
         self.0.send(Box::new(work)).map_err(|_| stopped())?;
         result.await.map_err(|_| stopped())?.map_err(|panic| Crashed(words(panic)))
