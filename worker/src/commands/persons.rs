@@ -114,7 +114,8 @@ async fn follow(register: &Register) -> Result<Followed, RegisterError> {
 }
 
 fn say(output: &mut Output, json: &Value, words: &str) -> anyhow::Result<()> {
-    Ok(if output.is_json() { output.json(json)? } else { output.line(words)? })
+    let said = if output.is_json() { output.json(json) } else { output.line(words) };
+    Ok(said?)
 }
 
 fn parse<T: FromStr<Err = InvalidId>>(text: &str) -> Result<T, WrongUse> {
