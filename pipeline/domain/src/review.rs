@@ -1,5 +1,7 @@
 //! Faces that nobody knew, looked at again when more is known.
 
+use std::collections::BTreeSet;
+
 use crate::{
     Candidate, Event, Evidence, FacesReviewed, ImageId, PersonId, Policy, ReviewedFace, Seq, Verdict, Version,
 };
@@ -33,6 +35,7 @@ pub struct UnknownFace {
 /// The event that says who they are, if any of them is somebody: by the rule for any face, or else by evidence.
 pub fn review(photo: Review, policy: &Policy) -> Option<Event> {
     let rules = policy.among(photo.persons);
+    let mut taken = BTreeSet::new();
     let identified = photo.faces.into_iter().filter_map(|UnknownFace { n, candidates, witnessed }| {
         let near = rules.recognise(&candidates).filter(|verdict| verdict.person().is_some());
         let (verdict, evidence) = match (near, witnessed) {
@@ -40,6 +43,8 @@ pub fn review(photo: Review, policy: &Policy) -> Option<Event> {
             (None, Some((person, evidence))) => (Verdict::Matched(person), Some(evidence)),
             (None, None) => return None,
         };
+        // Two faces of one photo are two persons.
+        verdict.person().filter(|person| taken.insert(*person))?;
         Some(ReviewedFace { n, candidates: rules.kept(candidates), threshold: rules.threshold, evidence, verdict })
     });
     let faces: Vec<_> = identified.collect();

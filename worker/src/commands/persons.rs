@@ -28,7 +28,7 @@ pub async fn run(global: &Global, args: PersonsArgs, output: &mut Output) -> any
             let said =
                 json!({ "event": merged.event, "into": merged.into, "from": merged.from, "photos": followed.photos });
             let words = format!(
-                "{} is {} now, in {} photos; take it back with `sparks persons unmerge {}`",
+                "{} is {} now, photos that followed: {}; take it back with `sparks persons unmerge {}`",
                 merged.from, merged.into, followed.photos, merged.event
             );
             say(output, &said, &words)

@@ -11,15 +11,16 @@ impl Pipeline {
     /// Learns what was committed, sees to it that the photo shows who its persons are by now, and shows the new ones.
     pub(super) async fn effects(&self, committed: &Committed, pixels: Arc<Pixels>) -> Result<(), Failure> {
         let Some(photo) = committed.photo() else { return Ok(()) };
-        if !photo.faces.is_empty() {
-            // Persons may have been joined since the decision: the join saw no photo to follow it, so the photo does.
-            self.ports.index.refresh().await?;
-            let merges = self.ports.index.merges();
-            if photo.persons().iter().any(|person| merges.is_absorbed(*person)) {
-                self.reassert(&photo.image_id).await?;
-            }
+        if photo.faces.is_empty() {
+            return Ok(());
         }
-        for (person, bounds) in founded(photo) {
+        // Persons may have been joined since the decision: the join saw no photo to follow it, so the photo does.
+        self.ports.index.refresh().await?;
+        let merges = self.ports.index.merges();
+        if photo.persons().iter().any(|person| merges.is_absorbed(*person)) {
+            self.reassert(&photo.image_id).await?;
+        }
+        for (person, bounds) in founded(photo).filter(|(person, _)| !merges.is_absorbed(*person)) {
             self.store_crop(person, bounds, Arc::clone(&pixels)).await?;
         }
         Ok(())
