@@ -194,3 +194,9 @@ fn all_faces_of_a_person_are_asked_where_the_nearest_is_not_enough() {
     let Event::FacesReviewed(said) = &event else { panic!("{event:?}") };
     assert_eq!([said.faces[0].evidence, said.faces[1].evidence], [Some(evidence), None]);
 }
+
+#[test]
+fn a_review_makes_two_persons_of_two_faces() {
+    let event = reviewed(vec![unknown(0, &[(4, 0.9)]), unknown(1, &[(4, 0.8)]), unknown(2, &[(5, 0.8)])]).unwrap();
+    assert_eq!(tell(&event), "reviewed: face 0 is person4, face 2 is person5");
+}
