@@ -1,6 +1,6 @@
 //! Photos and crops that follow what was decided about persons.
 
-use sparks_domain::{Event, ImageId, Merges, PersonId, Projection, Recorded};
+use sparks_domain::{Event, ImageId, Merges, PersonId, Projection, Recorded, Seq};
 
 use super::{PAGE, Register, RegisterError};
 use crate::{Content, Filter, Mark, ObjectsError, PutMode, Query};
@@ -20,10 +20,28 @@ impl Register {
     /// Lets photos, crops and templates follow what was decided about persons. Safe to interrupt and to repeat; whoever
     /// comes next goes on.
     pub async fn follow(&self, progress: impl Fn(usize)) -> Result<Followed, RegisterError> {
-        self.index.follow().await?;
-        let tail = self.store.identity(self.store.mark(Mark::Followed).await?).await?;
-        let merges = self.index.known().people.merges().clone();
         let mut followed = Followed::default();
+        let mut after = self.store.mark(Mark::Followed).await?;
+        loop {
+            let before = followed.changes;
+            after = self.follow_once(after, &mut followed, &progress).await?;
+            // Whoever changed who is who meanwhile may have been faster with a photo than we: it follows once more.
+            if followed.changes == before {
+                return Ok(followed);
+            }
+        }
+    }
+
+    /// Follows the changes after this identity event, and says up to which.
+    async fn follow_once(
+        &self,
+        after: Seq,
+        followed: &mut Followed,
+        progress: &impl Fn(usize),
+    ) -> Result<Seq, RegisterError> {
+        let tail = self.store.identity(after).await?;
+        self.index.follow().await?;
+        let merges = self.index.known().people.merges().clone();
         for Recorded { event, .. } in &tail.events {
             let (person, from) = match event {
                 Event::PersonsMerged(e) => (e.from, e.from),
@@ -33,10 +51,10 @@ impl Register {
             };
             followed.changes += 1;
             self.move_crop(from, merges.is_absorbed(from)).await?;
-            self.photos_follow(person, &merges, &mut followed, &progress).await?;
+            self.photos_follow(person, &merges, followed, progress).await?;
         }
         self.store.set_mark(Mark::Followed, tail.seq).await?;
-        Ok(followed)
+        Ok(tail.seq)
     }
 
     async fn photos_follow(
