@@ -75,7 +75,7 @@ fn unknown_key_of_the_file_names_the_nearest() {
         ("[limits]\nmax_byte = 1", "limits.max_byte", "limits.max_bytes"),
         ("max_bytes = 1", "max_bytes", "limits.max_bytes"),
         ("[varients.large]\nquality = 1", "varients.large.quality", "variants.large.quality"),
-        ("[face]", "face", "faces.analyzer"),
+        ("[face]", "face", "faces.mirror"),
         ("'limits.max_bytes' = 1", "\"limits.max_bytes\"", "limits.max_bytes"),
     ] {
         let expected = format!("unknown key `{key}` in file `sparks.toml`: did you mean `{nearest}`?");
