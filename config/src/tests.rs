@@ -63,10 +63,10 @@ fn each_layer_goes_before_the_one_below() {
 
 #[test]
 fn environment_is_read_by_the_type_of_the_key() {
-    let environment = [("SPARKS_UPLOADER", "7"), ("SPARKS_CROP_PADDING", "1"), ("SPARKS_FACES_ANALYZER", "local")];
+    let environment = [("SPARKS_UPLOADER", "7"), ("SPARKS_CROP_PADDING", "1"), ("SPARKS_FACES_ANALYZER", "off")];
     let settings = layered("", &environment, &[]).expect("all is right").settings;
     assert_eq!((settings.uploader.as_str(), settings.crop.padding), ("7", 1.0));
-    assert_eq!(settings.faces.analyzer, Analyzer::Local);
+    assert_eq!(settings.faces.analyzer, Analyzer::Off);
 }
 
 #[test]
