@@ -324,7 +324,7 @@ pub struct SynthArgs {
     /// The same seed gives the same album
     #[arg(long, value_name = "S", default_value_t = 1)]
     pub seed: u64,
-    /// How much a face differs from photo to photo; from about 1 on persons are mistaken for each other
+    /// How much a face differs from photo to photo; from about 1 on a person is not known again at once
     #[arg(long, value_name = "X", default_value_t = sparks_faces::DEFAULT_NOISE)]
     pub noise: f32,
 }

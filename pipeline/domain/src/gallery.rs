@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Merges, PersonId, Signature,
+    Merges, PersonId, SeenFace, Signature,
     photo::round,
     signature::{dot, dot_self},
 };
@@ -199,6 +199,22 @@ fn insert(nearest: &mut Vec<Candidate>, new: Candidate, most: usize) {
     let place = nearest.partition_point(|candidate| before(candidate, &new));
     nearest.insert(place, new);
     nearest.truncate(most);
+}
+
+impl Gallery {
+    /// Whom the faces of a photo are like, among so many persons: for each the `most` nearest, but two at least, since one
+    /// alone does not tell whether there is another nearly as near.
+    pub fn search(&self, faces: &[SeenFace], most: usize, persons: usize) -> Search {
+        let nearest = |face: &SeenFace| match &face.signature {
+            Some(signature) => self.nearest(&face.model, signature, most.max(2)),
+            None => Vec::new(),
+        };
+        Search {
+            candidates: faces.iter().map(nearest).collect(),
+            alike: Search::among(faces.iter().map(|face| (face.model.as_str(), face.signature.as_ref()))),
+            persons,
+        }
+    }
 }
 
 impl Search {

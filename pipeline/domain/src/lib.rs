@@ -38,7 +38,7 @@ pub use photo::{
 };
 pub use project::{Projection, TaggingKey};
 pub use record::{Recorded, Seq};
-pub use review::{Review, UnknownFace, review};
+pub use review::{Review, SecondLook, UnknownFace, review};
 pub use scale::{Scale, Threshold};
 pub use signature::Signature;
 pub use state::{Outcome, PhotoState};

@@ -1,9 +1,10 @@
 //! Faces that nobody knew, looked at again when more is known.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use crate::{
-    Candidate, Event, Evidence, FacesReviewed, ImageId, PersonId, Policy, ReviewedFace, Seq, Verdict, Version,
+    Candidate, Event, Evidence, FacesReviewed, Gallery, ImageId, PersonId, Policy, ReviewedFace, Scale, Seq, Signature,
+    Verdict, Version, Witnesses,
 };
 
 /// The faces of one photo that are nobody's.
@@ -30,6 +31,30 @@ pub struct UnknownFace {
     pub candidates: Vec<Candidate>,
     /// Whose it is by all of a person's faces, if that is clear.
     pub witnessed: Option<(PersonId, Evidence)>,
+}
+
+/// Everybody known, for looking at faces again that nobody knew.
+pub struct SecondLook<'a> {
+    gallery: &'a Gallery,
+    witnesses: HashMap<&'a str, Witnesses<'a>>,
+    candidates: usize,
+}
+
+impl<'a> SecondLook<'a> {
+    /// With what is known by now. Of models without a scale only the nearest are asked.
+    pub fn new(gallery: &'a Gallery, scale: fn(&str) -> Option<Scale>, policy: &Policy) -> Self {
+        let models = gallery.models().filter_map(|model| Some((model, scale(model)?)));
+        let witnesses = models.map(|(model, scale)| (model, Witnesses::new(gallery, model, scale))).collect();
+        Self { gallery, witnesses, candidates: policy.candidates.max(2) }
+    }
+
+    /// Whom this face of a photo is like, except for those who are `present` in it: two faces are two persons.
+    pub fn face(&self, n: u16, model: &str, signature: &Signature, present: &[PersonId]) -> UnknownFace {
+        let mut candidates = self.gallery.nearest(model, signature, self.candidates + present.len());
+        candidates.retain(|candidate| !present.contains(&candidate.person));
+        let witnessed = self.witnesses.get(model).and_then(|witnesses| witnesses.identify(signature, present));
+        UnknownFace { n, candidates, witnessed }
+    }
 }
 
 /// The event that says who they are, if any of them is somebody: by the rule for any face, or else by evidence.

@@ -3,7 +3,7 @@
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use async_trait::async_trait;
-use sparks_domain::{Gallery, Identity, Merges, People, Search, SeenFace, Seq};
+use sparks_domain::{Gallery, Identity, Merges, People, SeenFace, Seq};
 
 use crate::{FaceIndex, Found, IndexError, Store, StoreError};
 
@@ -32,11 +32,10 @@ pub struct Known {
 const BATCH: usize = 8192;
 
 impl GalleryIndex {
-    /// The index of everybody this store knows by now, answering with so many candidates a face, but with two at least:
-    /// one alone does not tell whether there is another nearly as near.
+    /// The index of everybody this store knows by now, answering with so many candidates a face.
     pub async fn load(store: Arc<dyn Store>, candidates: usize) -> Result<Self, StoreError> {
         let (known, following) = (RwLock::default(), tokio::sync::Mutex::default());
-        let index = Self { store, candidates: candidates.max(2), known, following };
+        let index = Self { store, candidates, known, following };
         index.follow().await?;
         Ok(index)
     }
@@ -85,15 +84,7 @@ impl GalleryIndex {
 impl FaceIndex for GalleryIndex {
     async fn search(&self, faces: &[SeenFace]) -> Result<Found, IndexError> {
         let known = self.known();
-        let nearest = |face: &SeenFace| match &face.signature {
-            Some(signature) => known.gallery.nearest(&face.model, signature, self.candidates),
-            None => Vec::new(),
-        };
-        let search = Search {
-            candidates: faces.iter().map(nearest).collect(),
-            alike: Search::among(faces.iter().map(|face| (face.model.as_str(), face.signature.as_ref()))),
-            persons: known.people.len(),
-        };
+        let search = known.gallery.search(faces, self.candidates, known.people.len());
         Ok(Found { search, identity: known.identity.clone() })
     }
 

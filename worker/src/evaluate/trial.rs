@@ -1,11 +1,11 @@
 //! The real thing: photos one at a time through the rules that decide and consolidate, in memory.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 
 use sparks_domain::{
     Command, Event, Gallery, Grounds, Identity, ImageId, People, PersonId, PersonsMerged, PhotoProcessed, Policy,
-    Recognition, Review, Scale, Search, SeenFace, Seq, Source, Timestamp, UnknownFace, Variant, Variants, Version,
-    Witnesses, consolidate, decide, review,
+    Recognition, Review, Scale, SecondLook, SeenFace, Seq, Source, Timestamp, Variant, Variants, Version, consolidate,
+    decide, review,
 };
 
 /// A photo as the engine saw it.
@@ -72,15 +72,7 @@ impl<'a> Trial<'a> {
     }
 
     fn meet(&mut self, image: ImageId, photo: &Sighting) -> anyhow::Result<()> {
-        let nearest = |face: &SeenFace| match &face.signature {
-            Some(signature) => self.gallery.nearest(&face.model, signature, self.policy.candidates.max(2)),
-            None => Vec::new(),
-        };
-        let search = Search {
-            candidates: photo.faces.iter().map(nearest).collect(),
-            alike: Search::among(photo.faces.iter().map(|face| (face.model.as_str(), face.signature.as_ref()))),
-            persons: self.people.len(),
-        };
+        let search = self.gallery.search(&photo.faces, self.policy.candidates, self.people.len());
         let identity = Identity { seq: self.seq, counter: self.people.highest(), ..Identity::default() };
         let recognition = Recognition { analyzer: "trial".into(), faces: photo.faces.clone(), search, identity };
         for event in decide(None, command(image, recognition)?, self.policy)? {
@@ -126,9 +118,7 @@ impl<'a> Trial<'a> {
 
     /// Who the faces are that nobody knew at first.
     fn review(&self, photos: &[Sighting]) -> anyhow::Result<BTreeMap<(ImageId, usize), PersonId>> {
-        let models = self.gallery.models().filter_map(|model| Some((model, (self.scale)(model)?)));
-        let witnesses: HashMap<&str, Witnesses<'_>> =
-            models.map(|(model, scale)| (model, Witnesses::new(&self.gallery, model, scale))).collect();
+        let second_look = SecondLook::new(&self.gallery, self.scale, self.policy);
         let mut found = BTreeMap::new();
         for (n, sighting) in photos.iter().enumerate() {
             let image = image(n)?;
@@ -137,12 +127,7 @@ impl<'a> Trial<'a> {
             let unknown = decided.faces.iter().zip(&sighting.faces).enumerate();
             let unknown = unknown.filter(|(_, (face, _))| face.verdict.person().is_none());
             let faces = unknown.filter_map(|(n, (_, seen))| {
-                let signature = seen.signature.as_ref()?;
-                let most = self.policy.candidates.max(2) + present.len();
-                let mut candidates = self.gallery.nearest(&seen.model, signature, most);
-                candidates.retain(|candidate| !present.contains(&candidate.person));
-                let witnessed = witnesses.get(seen.model.as_str()).and_then(|w| w.identify(signature, &present));
-                Some(UnknownFace { n: u16::try_from(n).ok()?, candidates, witnessed })
+                Some(second_look.face(u16::try_from(n).ok()?, &seen.model, seen.signature.as_ref()?, &present))
             });
             let (follows, identity_seq) = (self.seq, self.seq);
             let faces = faces.collect();

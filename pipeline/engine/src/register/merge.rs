@@ -28,19 +28,16 @@ impl Register {
     pub async fn join(&self, a: PersonId, b: PersonId, force: bool) -> Result<Merged, RegisterError> {
         self.index.follow().await?;
         let merges = self.index.known().people.merges().clone();
-        let (given, known) = (a.max(b), self.index.known().people.get(a.max(b)).is_some());
-        let (a, b) = (merges.now(a).min(merges.now(b)), merges.now(a).max(merges.now(b)));
-        if a == b && known {
-            return Err(RegisterError::Already(given, a));
+        let known = |person| self.index.known().people.get(person).is_some();
+        let pair = |x, y| (merges.now(x).min(merges.now(y)), merges.now(x).max(merges.now(y)));
+        let (into, from) = pair(a, b);
+        if into == from && known(a) && known(b) {
+            return Err(RegisterError::Already(a.max(b), into));
         }
-        let together = |(x, y): &(PersonId, PersonId)| {
-            let pair = (merges.now(*x).min(merges.now(*y)), merges.now(*x).max(merges.now(*y)));
-            pair == (a, b)
-        };
-        if !force && self.store.company().await?.iter().any(together) {
-            return Err(RegisterError::SeenTogether(a, b));
+        if !force && self.store.company().await?.iter().any(|(x, y)| pair(*x, *y) == (into, from)) {
+            return Err(RegisterError::SeenTogether(into, from));
         }
-        self.merge(a, b, Grounds::Told).await
+        self.merge(into, from, Grounds::Told).await
     }
 
     pub(super) async fn merge(

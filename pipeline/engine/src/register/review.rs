@@ -1,8 +1,6 @@
 //! Faces that nobody knew, looked at again.
 
-use std::collections::HashMap;
-
-use sparks_domain::{Event, FaceId, PersonId, Review, UnknownFace, Witnesses, review};
+use sparks_domain::{Event, FaceId, PersonId, Review, SecondLook, review};
 
 use super::{PAGE, Register, RegisterError};
 use crate::{Commit, CommitError, DecidedFace, FaceIndex, PhotoGuard, shown::ShownPhoto};
@@ -30,18 +28,11 @@ impl Register {
     /// The photos in which somebody is recognised now, with the events that say so.
     fn look_again(&self, photos: Vec<(ShownPhoto, &[DecidedFace])>) -> Vec<(ShownPhoto, Event)> {
         let known = self.index.known();
-        let models = known.gallery.models().filter_map(|model| Some((model, (self.rules.scale)(model)?)));
-        let witnesses: HashMap<&str, Witnesses<'_>> =
-            models.map(|(model, scale)| (model, Witnesses::new(&known.gallery, model, scale))).collect();
+        let second_look = SecondLook::new(&known.gallery, self.rules.scale, &self.rules.policy);
         let look = |(shown, faces): (ShownPhoto, &[DecidedFace])| {
-            // Two faces of one photo are two persons.
             let present = known.people.merges().all_now(&shown.state.persons);
             let unknown = |DecidedFace { kept, .. }: &DecidedFace| {
-                let most = self.rules.policy.candidates.max(2) + present.len();
-                let mut candidates = known.gallery.nearest(&kept.model, &kept.signature, most);
-                candidates.retain(|candidate| !present.contains(&candidate.person));
-                let witnessed = witnesses.get(kept.model.as_str()).and_then(|w| w.identify(&kept.signature, &present));
-                UnknownFace { n: kept.face.n, candidates, witnessed }
+                second_look.face(kept.face.n, &kept.model, &kept.signature, &present)
             };
             let current = faces.iter().filter(|decided| Some(decided.seq) == shown.state.shows);
             let photo = Review {
