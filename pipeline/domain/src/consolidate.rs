@@ -30,21 +30,23 @@ pub struct Consolidation {
 }
 
 /// Deviations that make two persons one, where one of them has so many faces that chance is unlikely to fool all of them.
-const NEEDED: f32 = 3.1;
+const NEEDED: f32 = 2.9;
 /// How much more is needed each time the number of persons is ten times as large.
 const NEEDED_TENFOLD: f32 = 0.6;
 /// What the number of faces of the better known of the two adds to that: one, two, more.
-const NEEDED_BY_FACES: [f32; 3] = [0.4, 0.0, -0.4];
+const NEEDED_BY_FACES: [f32; 3] = [0.6, 0.0, -0.4];
 /// A runner-up this far behind says nothing yet; one further behind speaks for the join, up to a limit.
 const LEAD: (f32, f32) = (0.8, 2.3);
 /// What a deviation of lead is worth.
 const LEAD_WORTH: f32 = 0.3;
+/// The lead without which a single face is nobody's: all it has is that nobody else comes near.
+const SINGLE_LEAD: f32 = 1.2;
 /// Whoever is this close to being the same person as the candidate is no runner-up.
 const KIN: f32 = 1.0;
 /// How far below their own cohesion a person of several faces may be like another.
 const COHESION: f32 = 2.5;
 /// From how many faces on a person has a cohesion.
-const COHESIVE: usize = 4;
+const COHESIVE: usize = 3;
 /// How far short of a join a suggestion may fall.
 const SUGGESTED: f32 = 1.0;
 /// Pairs of persons whose likest faces are below this are not looked at.
@@ -121,7 +123,7 @@ impl<'a> Witnesses<'a> {
         let (person, link, faces) = links.first()?;
         let next = links.get(1).map_or(0.0, |(_, next, _)| next.distinction.max(0.0));
         let evidence = link.evidence(link.distinction - next, needed(self.persons.len(), faces.len()), faces.len());
-        let clear = evidence.beyond >= 0.0 && evidence.lead >= LEAD.0 && faces.len() >= NEEDED_BY_FACES.len();
+        let clear = evidence.beyond >= 0.0 && evidence.lead >= SINGLE_LEAD && faces.len() >= NEEDED_BY_FACES.len();
         (clear && link.fits(faces, self.scale)).then_some((*person, evidence))
     }
 }

@@ -132,12 +132,13 @@ impl Rules<'_> {
             && face.quality.turn.is_none_or(|turn| turn <= self.policy.max_turn)
     }
 
-    /// Whether the person is better known with this face: a good one, and not too like those they are known by, which is
-    /// two thirds of the way from the threshold to the same.
+    /// Whether the person is better known with this face: a good one, and not almost the same as one they are known by,
+    /// which is five sixths of the way from the threshold to the same. How alike a person's faces are among themselves is
+    /// what keeps two persons apart later, so faces that are merely alike count.
     fn enriches(&self, face: &SeenFace, candidates: &[Candidate], verdict: Verdict) -> bool {
         let Verdict::Matched(person) = verdict else { return false };
         let known = candidates.iter().find(|candidate| candidate.person == person);
-        self.may_found(face) && known.is_some_and(|known| known.similarity <= 1.0 - (1.0 - self.threshold) / 3.0)
+        self.may_found(face) && known.is_some_and(|known| known.similarity <= 1.0 - (1.0 - self.threshold) / 6.0)
     }
 }
 

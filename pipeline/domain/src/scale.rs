@@ -32,7 +32,7 @@ impl Threshold {
     /// Deviations above the usual from which one person out of one is no chance; and by how much this grows each time the
     /// number of persons is ten times as large, so that strangers are mistaken for somebody equally seldom. Measured on
     /// 185,000 pairs of strangers: so many deviations make chance hits ten times rarer.
-    const ONE: f32 = 3.7;
+    const ONE: f32 = 4.1;
     const TENFOLD: f32 = 0.5;
 
     /// The threshold among so many persons.

@@ -22,7 +22,7 @@ fn numbers_that_rows_of_others_have_are_skipped() {
 
 #[test]
 fn taken_numbers_do_not_matter_where_nobody_is_new() {
-    given(nothing()).when(photo(BEACH).of([good().like(3, 0.9)]).counter(4).taken([5])).then(["processed: is person3"]);
+    given(nothing()).when(photo(BEACH).of([good().like(3, 0.95)]).counter(4).taken([5])).then(["processed: is person3"]);
 }
 
 #[test]
@@ -46,7 +46,7 @@ fn the_allocation_says_what_the_counter_was_and_the_photo_what_was_known() {
 
 #[test]
 fn templates_are_faces_of_this_photo_marked_in_both_events() {
-    let events = happened(photo(BEACH).of([good().like(1, 0.9), good(), good()]).alike(1, 2, 0.9).counter(1));
+    let events = happened(photo(BEACH).of([good().like(1, 0.95), good(), good()]).alike(1, 2, 0.9).counter(1));
     let image = processed(&events).image_id.clone();
     let face = |n| FaceId { image: image.clone(), n };
     assert_eq!(allocated(&events).persons[0].templates, [face(1), face(2)]);
