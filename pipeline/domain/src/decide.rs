@@ -3,9 +3,9 @@
 use std::{collections::BTreeSet, iter};
 
 use crate::{
-    Allocation, Candidate, Email, Event, Face, FaceId, ImageId, Outcome, PersonId, PersonsAllocated, PhotoProcessed,
-    PhotoRejected, PhotoState, Rejection, Search, SeenFace, Seq, Source, TakenAt, Threshold, Variants, Verdict,
-    Version, photo::round,
+    Allocation, Candidate, DeletionCause, Email, Event, Face, FaceId, ImageId, Outcome, PersonId, PersonsAllocated,
+    PhotoDeleted, PhotoProcessed, PhotoRejected, PhotoState, ProfileProcessed, Rejection, Search, SeenFace, Seq,
+    Source, TakenAt, Threshold, Variants, Verdict, Version, photo::round,
 };
 
 /// What somebody wants decided.
@@ -40,6 +40,36 @@ pub enum Command {
         /// Why.
         reason: Rejection,
     },
+    /// Say who a user is, by their picture of themselves.
+    Profile {
+        /// The user.
+        email: Email,
+        /// The object it came from.
+        source: Source,
+        /// Its largest face, if any, and whom it is like.
+        recognition: Recognition,
+    },
+    /// Let a photo be gone.
+    Delete(Deletion),
+}
+
+/// A photo that is to be gone.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Deletion {
+    /// The photo.
+    pub image_id: ImageId,
+    /// Why.
+    pub cause: DeletionCause,
+    /// Whose photo it is, where its row tells.
+    pub uploader: Option<Email>,
+    /// The version of the object, where somebody knows better than the log.
+    pub version: Option<String>,
+    /// When the object went, where the store tells.
+    pub sequencer: Option<String>,
+    /// The objects that go with it.
+    pub objects: Vec<String>,
+    /// Faces of other photos that persons are to be known by from then on.
+    pub known_by: Vec<FaceId>,
 }
 
 /// The faces of a photo, and what the index says of them.
@@ -151,27 +181,23 @@ pub enum Refusal {
     /// The log speaks of a newer version of the object.
     #[error("a newer version was committed by event {}", .0.seq)]
     Outdated(PhotoState),
+    /// The photo is gone.
+    #[error("the photo was deleted")]
+    Deleted,
 }
 
 /// The events that the command leads to, in the order they are to be recorded.
 pub fn decide(state: Option<&PhotoState>, command: Command, policy: &Policy) -> Result<Vec<Event>, Refusal> {
+    let follows = state.map(|state| state.seq);
     match command {
         Command::Reject { image_id, uploader, source, reason } => {
             refuse_repeat(state, &source, Outcome::Rejected(reason.code))?;
-            let follows = state.map(|state| state.seq);
             Ok(vec![Event::PhotoRejected(PhotoRejected { v: Version, image_id, uploader, source, reason, follows })])
         }
         Command::Process { image_id, uploader, source, dimensions, taken_at, variants, recognition } => {
             refuse_repeat(state, &source, Outcome::Processed)?;
-            let Recognition { analyzer, faces, search, identity } = recognition;
-            let faces: Vec<SeenFace> = faces.into_iter().map(SeenFace::rounded).collect();
-            let rules = policy.among(search.persons);
-            let verdicts = identify(&faces, &search, &identity, rules);
-            let first_face = state.map_or(0, |state| state.faces);
-            let allocations = allocations(&image_id, first_face, &faces, &verdicts, rules);
-            let founding: BTreeSet<u16> = allocations.iter().flat_map(|a| &a.templates).map(|face| face.n).collect();
-            let candidates = search.candidates.into_iter().chain(iter::repeat(Vec::new()));
-            let faces = (first_face..).zip(faces).zip(candidates).zip(&verdicts);
+            let Decided { analyzer, identity, first_face, faces, allocations } =
+                recognise(&image_id, state, recognition, policy);
             let processed = Event::PhotoProcessed(PhotoProcessed {
                 v: Version,
                 image_id: image_id.clone(),
@@ -184,46 +210,107 @@ pub fn decide(state: Option<&PhotoState>, command: Command, policy: &Policy) -> 
                 analyzer,
                 identity_seq: identity.seq,
                 first_face,
-                follows: state.map(|state| state.seq),
-                faces: faces
-                    .map(|(((n, face), near), verdict)| {
-                        let template = founding.contains(&n) || rules.enriches(&face, &near, *verdict);
-                        conclude(face, near, *verdict, template, rules)
-                    })
-                    .collect(),
+                faces,
+                follows,
             });
-            if allocations.is_empty() {
-                return Ok(vec![processed]);
-            }
-            let allocated = Event::PersonsAllocated(PersonsAllocated {
+            Ok(with_allocations(image_id, processed, &identity, allocations))
+        }
+        Command::Profile { email, source, recognition } => {
+            refuse_repeat(state, &source, Outcome::Processed)?;
+            let image_id = ImageId::of_profile(&email);
+            let Decided { analyzer, identity, first_face, faces, allocations } =
+                recognise(&image_id, state, recognition, policy);
+            let processed = Event::ProfileProcessed(ProfileProcessed {
                 v: Version,
-                image_id,
-                photo_event: processed.id(),
-                counter: identity.counter,
-                persons: allocations,
+                image_id: image_id.clone(),
+                email,
+                source,
+                analyzer,
+                identity_seq: identity.seq,
+                first_face,
+                face: faces.into_iter().next(),
+                follows,
             });
-            Ok(vec![allocated, processed])
+            Ok(with_allocations(image_id, processed, &identity, allocations))
         }
+        Command::Delete(deletion) => delete(state, deletion).map(|event| vec![event]),
     }
 }
 
-/// A repeat is refused; a photo that could not be taken before may be taken now, when limits or formats have widened.
-fn refuse_repeat(state: Option<&PhotoState>, source: &Source, wanted: Outcome) -> Result<(), Refusal> {
+/// A photo that is gone may be deleted once more where its row is back; what was removed before a later upload changes nothing.
+fn delete(state: Option<&PhotoState>, deletion: Deletion) -> Result<Event, Refusal> {
+    let Deletion { image_id, cause, uploader, version, sequencer, objects, known_by } = deletion;
     match state {
-        Some(s) if s.version == source.version && (s.outcome == Outcome::Processed || s.outcome == wanted) => {
-            Err(Refusal::AlreadyCommitted(s.clone()))
+        Some(state) if state.outcome == Outcome::Deleted && uploader.is_none() => {
+            return Err(Refusal::AlreadyCommitted(state.clone()));
         }
-        Some(s) if is_older(source.sequencer.as_deref(), s.sequencer.as_deref()) => Err(Refusal::Outdated(s.clone())),
-        _ => Ok(()),
+        Some(state) if cause == DeletionCause::OriginalRemoved && state.is_after(sequencer.as_deref()) => {
+            return Err(Refusal::Outdated(state.clone()));
+        }
+        _ => {}
     }
+    Ok(Event::PhotoDeleted(PhotoDeleted {
+        v: Version,
+        image_id,
+        cause,
+        uploader,
+        version: version.or_else(|| Some(state?.version.clone())).unwrap_or_default(),
+        sequencer: sequencer.or_else(|| state?.sequencer.clone()),
+        objects,
+        persons: state.map(|state| state.persons.clone()).unwrap_or_default(),
+        known_by,
+        follows: state.map(|state| state.seq),
+    }))
 }
 
-/// Sequencers are hexadecimal texts that compare after padding on the right; without one nothing is older.
-fn is_older(ours: Option<&str>, theirs: Option<&str>) -> bool {
-    let (Some(ours), Some(theirs)) = (ours, theirs) else { return false };
-    let width = ours.len().max(theirs.len());
-    let padded = |text: &str| format!("{:0<width$}", text.to_ascii_uppercase());
-    padded(ours) < padded(theirs)
+/// What was decided about the faces of a picture.
+struct Decided {
+    analyzer: String,
+    identity: Identity,
+    first_face: u16,
+    faces: Vec<Face>,
+    allocations: Vec<Allocation>,
+}
+
+fn recognise(image: &ImageId, state: Option<&PhotoState>, recognition: Recognition, policy: &Policy) -> Decided {
+    let Recognition { analyzer, faces, search, identity } = recognition;
+    let faces: Vec<SeenFace> = faces.into_iter().map(SeenFace::rounded).collect();
+    let rules = policy.among(search.persons);
+    let verdicts = identify(&faces, &search, &identity, rules);
+    let first_face = state.map_or(0, |state| state.faces);
+    let allocations = allocations(image, first_face, &faces, &verdicts, rules);
+    let founding: BTreeSet<u16> = allocations.iter().flat_map(|a| &a.templates).map(|face| face.n).collect();
+    let candidates = search.candidates.into_iter().chain(iter::repeat(Vec::new()));
+    let faces = (first_face..).zip(faces).zip(candidates).zip(&verdicts);
+    let faces = faces.map(|(((n, face), near), verdict)| {
+        let template = founding.contains(&n) || rules.enriches(&face, &near, *verdict);
+        conclude(face, near, *verdict, template, rules)
+    });
+    Decided { analyzer, identity, first_face, faces: faces.collect(), allocations }
+}
+
+/// The event, after the one that numbers whoever is new in it.
+fn with_allocations(image_id: ImageId, event: Event, identity: &Identity, persons: Vec<Allocation>) -> Vec<Event> {
+    if persons.is_empty() {
+        return vec![event];
+    }
+    let (photo_event, counter) = (event.id(), identity.counter);
+    let allocated = PersonsAllocated { v: Version, image_id, photo_event, counter, persons };
+    vec![Event::PersonsAllocated(allocated), event]
+}
+
+/// A repeat is refused; a photo that could not be taken before may be taken now, when limits or formats have widened; one
+/// that is gone is taken again only in a later version.
+fn refuse_repeat(state: Option<&PhotoState>, source: &Source, wanted: Outcome) -> Result<(), Refusal> {
+    let Some(state) = state else { return Ok(()) };
+    let sequencer = source.sequencer.as_deref();
+    if state.outcome == Outcome::Deleted {
+        return if state.is_before(&source.version, sequencer) { Ok(()) } else { Err(Refusal::Deleted) };
+    }
+    if state.version == source.version && (state.outcome == Outcome::Processed || state.outcome == wanted) {
+        return Err(Refusal::AlreadyCommitted(state.clone()));
+    }
+    if state.is_after(sequencer) { Err(Refusal::Outdated(state.clone())) } else { Ok(()) }
 }
 
 /// Who each face is: somebody known, a stranger of this photo, or nobody.

@@ -44,8 +44,11 @@ impl fmt::Display for Difference {
 /// How the row differs from what the mutation would make of it. A row that only the platform can make is not ours to miss.
 pub fn drift(mutation: &Mutation, row: Option<&Attributes>) -> Vec<Difference> {
     match (mutation, row) {
-        (Mutation::Delete { .. }, None) | (Mutation::Set { presence: Presence::Required, .. }, None) => Vec::new(),
-        (Mutation::Delete { key }, Some(_)) => vec![Difference::Stale(key.clone())],
+        (Mutation::Delete { .. } | Mutation::Take { .. }, None) => Vec::new(),
+        (Mutation::Set { presence: Presence::Required, .. }, None) => Vec::new(),
+        // What was added once cannot be seen.
+        (Mutation::Add { .. }, _) => Vec::new(),
+        (Mutation::Delete { key } | Mutation::Take { key }, Some(_)) => vec![Difference::Stale(key.clone())],
         (Mutation::Set { key, .. }, None) => vec![Difference::Missing(key.clone())],
         (Mutation::Set { key, attributes, at_least, .. }, Some(row)) => {
             let other = attributes.iter().filter(|(name, value)| !same(row.get(*name), value));
@@ -65,7 +68,13 @@ impl Mutation {
     /// The row's attributes after the change; `None` if the row is gone.
     pub fn apply(&self, row: Option<Attributes>) -> Option<Attributes> {
         match self {
-            Self::Delete { .. } => None,
+            Self::Delete { .. } | Self::Take { .. } => None,
+            Self::Add { attribute, amount, .. } => row.map(|mut row| {
+                if let Some(number) = row.get(attribute).and_then(|found| sum(found, *amount)) {
+                    row.insert(attribute.clone(), number);
+                }
+                row
+            }),
             Self::Set { attributes, at_least, .. } => {
                 let mut row = row.unwrap_or_default();
                 for (name, floor) in at_least {
@@ -76,6 +85,15 @@ impl Mutation {
                 Some(row)
             }
         }
+    }
+}
+
+/// The number with so much added; none where there is no number.
+fn sum(found: &Value, amount: i64) -> Option<Value> {
+    let Value::Number(number) = found else { return None };
+    match number.as_i64().and_then(|number| number.checked_add(amount)) {
+        Some(sum) => Some(sum.into()),
+        None => Some((number.as_f64()? + amount as f64).into()),
     }
 }
 

@@ -25,6 +25,16 @@ pub enum Event {
     PersonsMerged(PersonsMerged),
     /// They are not.
     MergeUndone(MergeUndone),
+    /// A photo is gone.
+    PhotoDeleted(PhotoDeleted),
+    /// A user's picture of themselves was looked at.
+    ProfileProcessed(ProfileProcessed),
+    /// Persons are in no photo any more, and what was known of them is gone.
+    PersonsForgotten(PersonsForgotten),
+    /// Somebody who had been forgotten is in a photo, after all.
+    PersonReinstated(PersonReinstated),
+    /// A person is shown by another face.
+    PersonPictured(PersonPictured),
 }
 
 /// A photo was rendered, looked at and decided.
@@ -229,6 +239,117 @@ pub struct MergeUndone {
     pub identity_seq: Seq,
 }
 
+/// A photo is gone: what is left of it is this tombstone.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PhotoDeleted {
+    /// Schema version.
+    pub v: Version<1>,
+    /// The photo.
+    pub image_id: ImageId,
+    /// Why.
+    pub cause: DeletionCause,
+    /// Whose photo it was, where its row told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uploader: Option<Email>,
+    /// The last version of the object that is gone; empty where nobody knew any.
+    pub version: String,
+    /// Orders versions, where the store tells: only a later one is a new photo.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sequencer: Option<String>,
+    /// The objects that go with it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub objects: Vec<String>,
+    /// The persons in it, as they were decided.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub persons: Vec<PersonId>,
+    /// Faces of other photos that persons are known by from now on, because all they were known by is gone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub known_by: Vec<FaceId>,
+    /// The event about this photo that this one follows, if it is not the first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub follows: Option<Seq>,
+}
+
+/// Why a photo is gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DeletionCause {
+    /// Its owner wanted it.
+    Asked,
+    /// Somebody removed the original: the platform does the rest itself.
+    OriginalRemoved,
+}
+
+/// A user's picture of themselves was looked at: its largest face is the user.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ProfileProcessed {
+    /// Schema version.
+    pub v: Version<1>,
+    /// The name under which its faces are numbered: see [`ImageId::of_profile`].
+    pub image_id: ImageId,
+    /// The user.
+    pub email: Email,
+    /// The object it came from.
+    pub source: Source,
+    /// The analyzer that looked for faces (`off`: nobody looked).
+    pub analyzer: String,
+    /// The identity event up to which the known persons were considered.
+    pub identity_seq: Seq,
+    /// The number of the face: those of earlier pictures keep theirs.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub first_face: u16,
+    /// The largest face, if there is any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub face: Option<Face>,
+    /// The event about this user's picture that this one follows, if it is not the first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub follows: Option<Seq>,
+}
+
+impl ProfileProcessed {
+    /// Who the user is, if the face tells.
+    pub fn person(&self) -> Option<PersonId> {
+        self.face.as_ref()?.verdict.person()
+    }
+}
+
+/// Persons are in no photo any more: row, crop and signatures are gone, and their numbers stay theirs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PersonsForgotten {
+    /// Schema version.
+    pub v: Version<1>,
+    /// The persons, with everybody who had been joined into them.
+    pub persons: Vec<PersonId>,
+    /// The identity event the decision was made after.
+    pub identity_seq: Seq,
+}
+
+/// A photo of somebody was decided while they were being forgotten: they are known again.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PersonReinstated {
+    /// Schema version.
+    pub v: Version<1>,
+    /// The person.
+    pub person: PersonId,
+    /// The face they are shown by.
+    pub face: FaceId,
+    /// The identity event the decision was made after.
+    pub identity_seq: Seq,
+}
+
+/// A person is shown by another face, because the photo of the one before is gone.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PersonPictured {
+    /// Schema version.
+    pub v: Version<1>,
+    /// The person.
+    pub person: PersonId,
+    /// The face.
+    pub face: FaceId,
+    /// The identity event the decision was made after.
+    pub identity_seq: Seq,
+}
+
 /// An event this program cannot read. Skipping it would make every projection wrong, so nobody does.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UnreadableEvent {
@@ -258,6 +379,11 @@ impl Event {
             Self::FacesReviewed(_) => "FacesReviewed",
             Self::PersonsMerged(_) => "PersonsMerged",
             Self::MergeUndone(_) => "MergeUndone",
+            Self::PhotoDeleted(_) => "PhotoDeleted",
+            Self::ProfileProcessed(_) => "ProfileProcessed",
+            Self::PersonsForgotten(_) => "PersonsForgotten",
+            Self::PersonReinstated(_) => "PersonReinstated",
+            Self::PersonPictured(_) => "PersonPictured",
         }
     }
 
@@ -273,25 +399,35 @@ impl Event {
             Self::FacesReviewed(e) => format!("{}/{}", e.image_id, e.follows),
             Self::PersonsMerged(e) => format!("{}/{}/{}", e.into, e.from, e.identity_seq),
             Self::MergeUndone(e) => e.merge.to_string(),
+            Self::PhotoDeleted(e) => format!("{}/{}{}", e.image_id, e.version, after(e.follows)),
+            Self::ProfileProcessed(e) => format!("{}/{}{}", e.image_id, e.source.version, after(e.follows)),
+            Self::PersonsForgotten(e) => e.identity_seq.to_string(),
+            Self::PersonReinstated(e) => format!("{}/{}", e.person, e.identity_seq),
+            Self::PersonPictured(e) => format!("{}/{}", e.person, e.identity_seq),
         };
         EventId::about(self.event_type(), &subject)
     }
 
     /// Whether the event changes who is known, so that everybody who allocates must have seen it.
     pub fn is_identity(&self) -> bool {
-        match self {
-            Self::PersonsAllocated(_) | Self::PersonRenamed(_) | Self::PersonsMerged(_) | Self::MergeUndone(_) => true,
-            Self::PhotoProcessed(_) | Self::PhotoRejected(_) | Self::FacesReviewed(_) => false,
-        }
+        self.image().is_none()
     }
 
-    /// The photo it is about, if it is about one.
+    /// The photo it is about, if it is about one; all others are about persons.
     pub fn image(&self) -> Option<&ImageId> {
         match self {
             Self::PhotoProcessed(e) => Some(&e.image_id),
             Self::PhotoRejected(e) => Some(&e.image_id),
             Self::FacesReviewed(e) => Some(&e.image_id),
-            Self::PersonsAllocated(_) | Self::PersonRenamed(_) | Self::PersonsMerged(_) | Self::MergeUndone(_) => None,
+            Self::PhotoDeleted(e) => Some(&e.image_id),
+            Self::ProfileProcessed(e) => Some(&e.image_id),
+            Self::PersonsAllocated(_)
+            | Self::PersonRenamed(_)
+            | Self::PersonsMerged(_)
+            | Self::MergeUndone(_)
+            | Self::PersonsForgotten(_)
+            | Self::PersonReinstated(_)
+            | Self::PersonPictured(_) => None,
         }
     }
 
@@ -305,6 +441,11 @@ impl Event {
             Self::FacesReviewed(e) => serde_json::to_string(e),
             Self::PersonsMerged(e) => serde_json::to_string(e),
             Self::MergeUndone(e) => serde_json::to_string(e),
+            Self::PhotoDeleted(e) => serde_json::to_string(e),
+            Self::ProfileProcessed(e) => serde_json::to_string(e),
+            Self::PersonsForgotten(e) => serde_json::to_string(e),
+            Self::PersonReinstated(e) => serde_json::to_string(e),
+            Self::PersonPictured(e) => serde_json::to_string(e),
         }
         .unwrap_or_default() // plain structs with text keys always serialise
     }
@@ -319,6 +460,11 @@ impl Event {
             "FacesReviewed" => serde_json::from_str(data).map(Self::FacesReviewed),
             "PersonsMerged" => serde_json::from_str(data).map(Self::PersonsMerged),
             "MergeUndone" => serde_json::from_str(data).map(Self::MergeUndone),
+            "PhotoDeleted" => serde_json::from_str(data).map(Self::PhotoDeleted),
+            "ProfileProcessed" => serde_json::from_str(data).map(Self::ProfileProcessed),
+            "PersonsForgotten" => serde_json::from_str(data).map(Self::PersonsForgotten),
+            "PersonReinstated" => serde_json::from_str(data).map(Self::PersonReinstated),
+            "PersonPictured" => serde_json::from_str(data).map(Self::PersonPictured),
             unknown => return Err(UnreadableEvent::UnknownType(unknown.to_owned())),
         }
         .map_err(|e| UnreadableEvent::BadData { event_type: event_type.to_owned(), reason: e.to_string() })

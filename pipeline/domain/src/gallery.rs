@@ -73,6 +73,13 @@ impl Gallery {
         }
     }
 
+    /// From now on nobody is known by what this person looks like.
+    pub fn forget(&mut self, person: PersonId) {
+        for templates in self.models.values_mut().filter(|templates| templates.of.contains_key(&person)) {
+            templates.forget(person);
+        }
+    }
+
     /// From now on persons are who these merges say.
     pub fn follow(&mut self, merges: &Merges) {
         self.merges.clone_from(merges);
@@ -138,6 +145,16 @@ impl Templates {
         } else if let Some(slot) = self.least_telling(person, Template { bytes, scale }) {
             self.bytes[slot * self.dimensions..][..self.dimensions].copy_from_slice(bytes);
             self.owners[slot] = (person, scale);
+        }
+    }
+
+    fn forget(&mut self, person: PersonId) {
+        let all = std::mem::take(self);
+        self.dimensions = all.dimensions;
+        for (slot, (owner, scale)) in all.owners.iter().enumerate().filter(|(_, (owner, _))| *owner != person) {
+            self.of.entry(*owner).or_default().push(self.owners.len());
+            self.owners.push((*owner, *scale));
+            self.bytes.extend_from_slice(&all.bytes[slot * all.dimensions..][..all.dimensions]);
         }
     }
 

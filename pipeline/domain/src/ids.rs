@@ -32,6 +32,12 @@ impl ImageId {
         Self(Ksuid::from_bytes(raw).to_string())
     }
 
+    /// The name under which the faces of a user's pictures of themselves are numbered. No photo has it, and no row.
+    pub fn of_profile(email: &Email) -> Self {
+        const NAMESPACE: Uuid = Uuid::from_u128(0x8f4b_2d3e_6c1a_4e57_9b0d_5a7c_e1f2_3b46);
+        Self(Uuid::new_v5(&NAMESPACE, email.as_str().as_bytes()).to_string())
+    }
+
     /// The ID as text.
     pub fn as_str(&self) -> &str {
         &self.0

@@ -118,13 +118,32 @@ pub enum Mutation {
         /// The row.
         key: Key,
     },
+    /// Remove the row, which exists: whoever removes it may do what only one may.
+    Take {
+        /// The row.
+        key: Key,
+    },
+    /// Add to a number of a row that exists.
+    Add {
+        /// The row.
+        key: Key,
+        /// The number's name.
+        attribute: String,
+        /// How much more.
+        amount: i64,
+    },
 }
 
 impl Mutation {
+    /// Whether it applies only to a row that exists.
+    pub fn requires_row(&self) -> bool {
+        matches!(self, Self::Set { presence: Presence::Required, .. } | Self::Take { .. } | Self::Add { .. })
+    }
+
     /// The row it changes.
     pub fn key(&self) -> &Key {
         match self {
-            Self::Set { key, .. } | Self::Delete { key } => key,
+            Self::Set { key, .. } | Self::Delete { key } | Self::Take { key } | Self::Add { key, .. } => key,
         }
     }
 }

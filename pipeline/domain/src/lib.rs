@@ -22,11 +22,12 @@ mod state;
 mod time;
 
 pub use consolidate::{Consolidation, Join, Witnesses, consolidate};
-pub use decide::{Command, Identity, Policy, Recognition, Refusal, decide};
+pub use decide::{Command, Deletion, Identity, Policy, Recognition, Refusal, decide};
 pub use drift::{Difference, drift};
 pub use event::{
-    Allocation, Event, Evidence, FacesReviewed, Grounds, MergeUndone, PersonRenamed, PersonsAllocated, PersonsMerged,
-    PhotoProcessed, PhotoRejected, ReviewedFace, UnreadableEvent, Version,
+    Allocation, DeletionCause, Event, Evidence, FacesReviewed, Grounds, MergeUndone, PersonPictured, PersonReinstated,
+    PersonRenamed, PersonsAllocated, PersonsForgotten, PersonsMerged, PhotoDeleted, PhotoProcessed, PhotoRejected,
+    ProfileProcessed, ReviewedFace, UnreadableEvent, Version,
 };
 pub use gallery::{Candidate, Gallery, Search, Similarity, Template};
 pub use ids::{Email, EventId, FaceId, ImageId, InvalidId, PersonId};

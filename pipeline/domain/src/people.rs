@@ -1,8 +1,8 @@
 //! Everybody the log knows.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use crate::{Event, Merges, PersonId, Timestamp};
+use crate::{Event, FaceId, Merges, PersonId, Timestamp};
 
 /// What the log knows of one person.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -11,12 +11,15 @@ pub struct Person {
     pub display_name: String,
     /// Since when they are known.
     pub created: Timestamp,
+    /// The face they are shown by.
+    pub face: FaceId,
 }
 
 /// All persons, folded from the identity events.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct People {
     persons: BTreeMap<PersonId, Person>,
+    forgotten: BTreeSet<PersonId>,
     merges: Merges,
 }
 
@@ -27,24 +30,45 @@ impl People {
         match event {
             Event::PersonsAllocated(e) => self.persons.extend(e.persons.iter().map(|allocation| {
                 let person = allocation.person;
-                (person, Person { display_name: person.to_string(), created: when })
+                (person, Person { display_name: person.to_string(), created: when, face: allocation.face.clone() })
             })),
             Event::PersonRenamed(e) => {
                 if let Some(person) = self.persons.get_mut(&e.person) {
                     person.display_name.clone_from(&e.to);
                 }
             }
+            Event::PersonsForgotten(e) => self.forgotten.extend(&e.persons),
+            Event::PersonReinstated(e) => {
+                self.forgotten.remove(&e.person);
+                self.picture(e.person, &e.face);
+            }
+            Event::PersonPictured(e) => self.picture(e.person, &e.face),
             _ => {}
         }
     }
 
     /// What is known of this one. Whoever has no name of their own has that of the first who was joined into them.
     pub fn get(&self, person: PersonId) -> Option<Person> {
-        let own = self.persons.get(&person)?;
+        let own = self.persons.get(&person).filter(|_| !self.is_forgotten(person))?;
         let named = |id: &PersonId| self.persons.get(id).filter(|known| known.display_name != id.to_string());
         let named = self.merges.members(person).iter().find_map(named);
         let name = if own.display_name == person.to_string() { named.unwrap_or(own) } else { own };
-        Some(Person { display_name: name.display_name.clone(), created: own.created })
+        Some(Person { display_name: name.display_name.clone(), ..own.clone() })
+    }
+
+    /// What was known of somebody who is not known any more.
+    pub fn remembered(&self, person: PersonId) -> Option<&Person> {
+        self.persons.get(&person).filter(|_| self.is_forgotten(person))
+    }
+
+    /// Whether the person was known, and is not any more.
+    pub fn is_forgotten(&self, person: PersonId) -> bool {
+        self.forgotten.contains(&person)
+    }
+
+    /// Those who were known and are not any more, by number.
+    pub fn forgotten(&self) -> impl Iterator<Item = PersonId> {
+        self.forgotten.iter().copied()
     }
 
     /// Everybody who is nobody else, by number.
@@ -55,7 +79,8 @@ impl People {
 
     /// How many there are who are nobody else.
     pub fn len(&self) -> usize {
-        self.persons.len() - self.merges.absorbed().count()
+        let gone = self.merges.absorbed().filter(|(id, _)| !self.is_forgotten(*id)).count();
+        self.persons.len() - gone - self.forgotten.len()
     }
 
     /// Whether nobody is known.
@@ -71,5 +96,11 @@ impl People {
     /// The highest number ever given out.
     pub fn highest(&self) -> u32 {
         self.persons.last_key_value().map_or(0, |(person, _)| person.number())
+    }
+
+    fn picture(&mut self, person: PersonId, face: &FaceId) {
+        if let Some(person) = self.persons.get_mut(&person) {
+            person.face.clone_from(face);
+        }
     }
 }

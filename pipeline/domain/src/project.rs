@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use crate::{
-    Attributes, Email, Event, Key, Merges, Mutation, People, Person, PersonId, PersonsMerged, PhotoProcessed,
-    PhotoState, Presence, Timestamp,
+    Attributes, DeletionCause, Email, Event, Key, Merges, Mutation, People, Person, PersonId, PersonsMerged,
+    PhotoDeleted, PhotoProcessed, PhotoState, Presence, ProfileProcessed, Timestamp,
 };
 
 /// What `TAGGING.s3Key` holds.
@@ -49,8 +49,15 @@ impl Projection {
             Event::PersonRenamed(event) => vec![Self::named(event.person, &event.to)],
             // A photo that cannot be taken leaves the platform's row as the platform made it.
             Event::PhotoRejected(_) => Vec::new(),
-            // What these make of the table takes more than the event: see `photo`, `merged` and `unmerged`.
+            Event::ProfileProcessed(event) => self.profile(event, when, merges).into_iter().collect(),
+            Event::PersonsForgotten(event) => {
+                event.persons.iter().map(|person| Mutation::Delete { key: Key::person(*person) }).collect()
+            }
+            // What these make of the table takes more than the event: see `photo`, `merged`, `unmerged`, `deleted`.
             Event::FacesReviewed(_) | Event::PersonsMerged(_) | Event::MergeUndone(_) => Vec::new(),
+            Event::PhotoDeleted(_) | Event::PersonReinstated(_) => Vec::new(),
+            // The crop's key stays.
+            Event::PersonPictured(_) => Vec::new(),
         }
     }
 
@@ -100,6 +107,41 @@ impl Projection {
         gone.into_iter().map(|person| Mutation::Delete { key: Key::tagging(&event.image_id, person) }).collect()
     }
 
+    /// The user's row, where their picture tells who they are.
+    pub fn profile(&self, event: &ProfileProcessed, when: Timestamp, merges: &Merges) -> Option<Mutation> {
+        let person = merges.now(event.person()?);
+        Some(Mutation::Set {
+            key: Key::user(&event.email),
+            presence: Presence::Required,
+            attributes: attributes(json!({ "personId": person })),
+            at_least: attributes(json!({ "updatedAt": when })),
+        })
+    }
+
+    /// What a deletion makes of the table: the taggings under the photo go; where its owner wanted it, its row goes, too, and
+    /// in the same step the owner gets the upload back, if there is a limit to add it to.
+    pub fn deleted(&self, event: &PhotoDeleted, taggings: Vec<Key>, has_limit: bool) -> Vec<Mutation> {
+        let taggings = taggings.into_iter().map(|key| Mutation::Delete { key });
+        let owner = event.uploader.as_ref().filter(|_| event.cause == DeletionCause::Asked);
+        let row = owner.map(|owner| Mutation::Take { key: Key::image(&event.image_id, owner) });
+        let credit = owner.filter(|_| has_limit).map(|owner| Mutation::Add {
+            key: Key::limit(owner),
+            attribute: "limit".into(),
+            amount: 1,
+        });
+        row.into_iter().chain(taggings).chain(credit).collect()
+    }
+
+    /// The row of somebody who is known again.
+    pub fn reinstated(&self, id: PersonId, person: &Person) -> Mutation {
+        match Self::person(id, person) {
+            Mutation::Set { key, attributes, at_least, .. } => {
+                Mutation::Set { key, presence: Presence::Any, attributes, at_least }
+            }
+            other => other,
+        }
+    }
+
     /// What a merge makes of the rows of persons and users; photos follow one by one. `people` know of the merge.
     pub fn merged(&self, event: &PersonsMerged, people: &People) -> Vec<Mutation> {
         let gone = Mutation::Delete { key: Key::person(event.from) };
@@ -118,7 +160,7 @@ impl Projection {
                 let attributes = merged.row.clone().into_iter().chain(attributes).collect();
                 Mutation::Set { key, presence, attributes, at_least }
             }
-            delete @ Mutation::Delete { .. } => delete,
+            other => other,
         });
         let users = users.iter().map(|user| Self::user(user, merged.from));
         back.into_iter().chain(name).chain(users).collect()

@@ -35,6 +35,8 @@ pub enum Outcome {
     Processed,
     /// It cannot be taken.
     Rejected(RejectCode),
+    /// It is gone.
+    Deleted,
 }
 
 impl PhotoState {
@@ -66,9 +68,55 @@ impl PhotoState {
                 state.persons.dedup();
                 Self { seq, ..state }
             }),
-            Event::PersonsAllocated(_) | Event::PersonRenamed(_) | Event::PersonsMerged(_) | Event::MergeUndone(_) => {
-                before
-            }
+            Event::PhotoDeleted(e) => Some(Self {
+                version: e.version.clone(),
+                sequencer: e.sequencer.clone(),
+                outcome: Outcome::Deleted,
+                seq,
+                shows: None,
+                faces: before.map_or(0, |state| state.faces),
+                persons: Vec::new(),
+            }),
+            Event::ProfileProcessed(e) => Some(Self {
+                version: e.source.version.clone(),
+                sequencer: e.source.sequencer.clone(),
+                outcome: Outcome::Processed,
+                seq,
+                shows: None,
+                faces: e.first_face.saturating_add(u16::from(e.face.is_some())),
+                persons: e.person().into_iter().collect(),
+            }),
+            _ => before,
         }
     }
+
+    /// Whether this version of the object came after what this state speaks of: by the sequencers, where both tell.
+    pub(crate) fn is_before(&self, version: &str, sequencer: Option<&str>) -> bool {
+        match (self.sequencer.as_deref(), sequencer) {
+            (Some(ours), Some(theirs)) => is_older(ours, theirs),
+            _ => self.version != version,
+        }
+    }
+
+    /// Whether this version of the object is known to be older than what this state speaks of.
+    pub(crate) fn is_after(&self, sequencer: Option<&str>) -> bool {
+        self.sequencer.as_deref().zip(sequencer).is_some_and(|(ours, theirs)| is_older(theirs, ours))
+    }
+
+    /// Whether the photo is gone, and this version of the object with it.
+    pub fn buries(&self, version: Option<&str>, sequencer: Option<&str>) -> bool {
+        let later = match (version, sequencer, self.sequencer.as_deref()) {
+            (_, Some(theirs), Some(ours)) => is_older(ours, theirs),
+            (Some(version), ..) => self.version != version,
+            (None, ..) => true,
+        };
+        self.outcome == Outcome::Deleted && !later
+    }
+}
+
+/// Sequencers are hexadecimal texts that compare after padding on the right.
+fn is_older(a: &str, b: &str) -> bool {
+    let width = a.len().max(b.len());
+    let padded = |text: &str| format!("{:0<width$}", text.to_ascii_uppercase());
+    padded(a) < padded(b)
 }

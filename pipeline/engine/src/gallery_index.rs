@@ -3,9 +3,9 @@
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use async_trait::async_trait;
-use sparks_domain::{Gallery, Identity, Merges, People, SeenFace, Seq};
+use sparks_domain::{Event, Gallery, Identity, Merges, People, PersonId, SeenFace, Seq};
 
-use crate::{FaceIndex, Found, IndexError, Store, StoreError};
+use crate::{FaceIndex, Found, IndexError, Standing, Store, StoreError};
 
 /// Everybody known, in memory, complete up to an identity event. It follows the log and is never ahead of it.
 pub struct GalleryIndex {
@@ -54,6 +54,13 @@ impl GalleryIndex {
             (known.identity.seq, known.templates)
         };
         let tail = self.store.identity(identity).await?;
+        // Before templates are read: what is stored by then is what somebody is known by since they were forgotten.
+        for recorded in &tail.events {
+            if let Event::PersonsForgotten(event) = &recorded.event {
+                let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+                event.persons.iter().for_each(|person| known.gallery.forget(*person));
+            }
+        }
         loop {
             let batch = self.store.templates(templates, BATCH).await?;
             let Some(last) = batch.last().map(|decided| decided.seq) else { break };
@@ -94,5 +101,19 @@ impl FaceIndex for GalleryIndex {
 
     fn merges(&self) -> Arc<Merges> {
         Arc::clone(&self.known().merges)
+    }
+
+    fn standing(&self, person: PersonId) -> Standing {
+        let known = self.known();
+        match (known.people.get(person), known.people.remembered(person)) {
+            _ if known.merges.is_absorbed(person) => Standing::Unknown,
+            (Some(person), _) => Standing::Known(person),
+            (None, Some(person)) => Standing::Forgotten(person.clone()),
+            (None, None) => Standing::Unknown,
+        }
+    }
+
+    fn identity(&self) -> Identity {
+        self.known().identity.clone()
     }
 }

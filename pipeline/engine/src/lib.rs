@@ -2,7 +2,9 @@
 //!
 //! Deliberately absent: any technology. What talks to a disk or a network lives behind a port, in an adapter.
 
+mod backfill;
 mod cpu;
+mod failure;
 mod gallery_index;
 mod message;
 mod pipeline;
@@ -10,17 +12,24 @@ mod ports;
 mod query_model;
 mod rebuild;
 mod register;
+mod settlement;
 mod shown;
 mod stages;
 mod turn;
+mod users;
 
+pub use backfill::{Backfill, Backfilled};
 pub use cpu::{Cpu, Crashed};
+pub use failure::{Cause, Class, Failure};
 pub use gallery_index::{GalleryIndex, Known};
-pub use message::{Malformed, PhotoRef, upload_event};
-pub use pipeline::{Pipeline, Ports, Rules};
+pub use message::{
+    DeleteRef, FinishedVariants, Malformed, PhotoRef, ProfileRef, RemovedRef, Request, understand, upload_event,
+};
+pub use pipeline::{Announcements, Pipeline, Ports, Rules};
 pub use ports::*;
 pub use query_model::{BadToken, Paging, QueryModel};
 pub use rebuild::{Drift, Rebuilder};
 pub use register::{Followed, Merged, Register, RegisterError, Rules as RegisterRules};
-pub use stages::{Committed, Failure, Outcome, settlement};
+pub use settlement::Perseverance;
+pub use stages::{Committed, Outcome};
 pub use turn::{Ticket, Turnstile};

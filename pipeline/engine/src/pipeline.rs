@@ -7,7 +7,7 @@ use std::sync::{
 
 use sparks_domain::{Policy, Projection};
 
-use crate::{Clock, Cpu, Darkroom, FaceAnalyzer, FaceIndex, Objects, Store};
+use crate::{Clock, Cpu, Darkroom, FaceAnalyzer, FaceIndex, Meter, Objects, Publisher, Store};
 
 /// The way of a photo, from its message to its rows. See `stages/process.rs` for the story.
 pub struct Pipeline {
@@ -30,6 +30,10 @@ pub struct Ports {
     pub analyzer: Arc<dyn FaceAnalyzer>,
     /// Who knows persons.
     pub index: Arc<dyn FaceIndex>,
+    /// Who tells others.
+    pub publisher: Arc<dyn Publisher>,
+    /// Who measures.
+    pub meter: Arc<dyn Meter>,
     /// The time.
     pub clock: Arc<dyn Clock>,
 }
@@ -45,6 +49,19 @@ pub struct Rules {
     pub max_bytes: u64,
     /// Who the log says decided.
     pub actor: String,
+    /// The bucket's name, as messages and notices call it.
+    pub bucket: String,
+    /// What others are told.
+    pub announcements: Announcements,
+}
+
+/// What others are told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Announcements {
+    /// That the pictures of a photo are made.
+    pub thumbnails: bool,
+    /// Everything the log says.
+    pub events: bool,
 }
 
 impl Pipeline {

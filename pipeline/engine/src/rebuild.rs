@@ -92,7 +92,8 @@ impl Rebuilder {
         }
         self.adopt_names(&mut people, write, drift).await?;
         let persons = people.iter().map(|(id, person)| vec![Projection::person(id, &person)]);
-        let gone = merges.absorbed().map(|(id, _)| vec![Mutation::Delete { key: Key::person(id) }]);
+        let gone = merges.absorbed().map(|(id, _)| id).chain(people.forgotten());
+        let gone = gone.map(|id| vec![Mutation::Delete { key: Key::person(id) }]);
         let counter = vec![Projection::counter(people.highest())];
         let rows: Vec<_> = persons.chain(gone).chain((people.highest() > 0).then_some(counter)).collect();
         for rows in rows.chunks(BATCH) {
@@ -153,11 +154,14 @@ impl Rebuilder {
 
     fn photo(&self, recorded: &Recorded, state: Option<PhotoState>, merges: &Merges) -> Vec<Mutation> {
         match (&recorded.event, state) {
-            (Event::PhotoProcessed(event), Some(state)) if state.shows > Some(recorded.seq) => {
-                self.projection.superseded(&state, event, merges)
-            }
-            (Event::PhotoProcessed(event), Some(state)) => {
+            (Event::PhotoProcessed(event), Some(state)) if state.shows == Some(recorded.seq) => {
                 self.projection.photo(event, recorded.when, &state.persons, &[], merges)
+            }
+            // A later version took its place, or the photo is gone.
+            (Event::PhotoProcessed(event), Some(state)) => self.projection.superseded(&state, event, merges),
+            // The picture that a user has now says who they are.
+            (Event::ProfileProcessed(event), Some(state)) if state.seq == recorded.seq => {
+                self.projection.profile(event, recorded.when, merges).into_iter().collect()
             }
             // A review says who the persons are of a photo that an earlier event put there.
             (_, _) => Vec::new(),

@@ -1,6 +1,8 @@
 //! What the table shows of a photo.
 
-use sparks_domain::{Event, ImageId, Merges, PhotoProcessed, PhotoState, Projection, Recorded, Seq, Timestamp};
+use sparks_domain::{
+    Event, EventId, ImageId, Merges, PhotoProcessed, PhotoState, Projection, Recorded, Seq, Timestamp,
+};
 
 use crate::{Commit, CommitError, PhotoGuard, Store, StoreError};
 
@@ -14,10 +16,14 @@ pub(crate) struct Shown<'a> {
 
 /// A photo as the log knows it now.
 pub(crate) struct ShownPhoto {
-    /// What was decided about what is shown, and when.
+    /// What was decided about what is shown.
     pub event: PhotoProcessed,
     /// When that was.
     pub when: Timestamp,
+    /// The event's name.
+    pub id: EventId,
+    /// Who decided.
+    pub actor: String,
     /// Where the photo stands.
     pub state: PhotoState,
 }
@@ -28,8 +34,8 @@ impl Shown<'_> {
         let Some(state) = self.store.photo(image).await? else { return Ok(None) };
         let Some(Seq(seq)) = state.shows else { return Ok(None) };
         match self.store.read_log(Seq(seq.saturating_sub(1)), 1).await?.pop() {
-            Some(Recorded { event: Event::PhotoProcessed(event), when, .. }) => {
-                Ok(Some(ShownPhoto { event, when, state }))
+            Some(Recorded { event: Event::PhotoProcessed(event), when, id, actor, .. }) => {
+                Ok(Some(ShownPhoto { event, when, id, actor, state }))
             }
             _ => Ok(None),
         }
@@ -37,14 +43,17 @@ impl Shown<'_> {
 
     /// Makes the photo's rows what the log says. A commit without events, so that nobody who is faster is overwritten;
     /// where the platform has removed the row, there is nothing to say.
-    pub async fn reassert(&self, image: &ImageId, merges: &Merges) -> Result<Option<PhotoProcessed>, CommitError> {
-        let Some(photo) = self.photo(image).await? else { return Ok(None) };
+    pub async fn reassert(&self, image: &ImageId, merges: &Merges) -> Result<Option<Recorded>, CommitError> {
+        let Some(ShownPhoto { event, when, id, actor, state }) = self.photo(image).await? else { return Ok(None) };
+        let seq = state.shows.unwrap_or(state.seq);
         let commit = Commit {
-            mutations: self.projection.photo(&photo.event, photo.when, &photo.state.persons, &[], merges),
-            ..Commit::without_events(photo.when, Some(PhotoGuard { image: image.clone(), before: Some(photo.state) }))
+            mutations: self.projection.photo(&event, when, &state.persons, &[], merges),
+            ..Commit::without_events(when, Some(PhotoGuard { image: image.clone(), before: Some(state) }))
         };
         match self.store.commit(&commit).await {
-            Ok(_) | Err(CommitError::PhotoMoved | CommitError::RowMissing(_)) => Ok(Some(photo.event)),
+            Ok(_) | Err(CommitError::PhotoMoved | CommitError::RowMissing(_)) => {
+                Ok(Some(Recorded { seq, id, actor, when, event: Event::PhotoProcessed(event) }))
+            }
             Err(error) => Err(error),
         }
     }

@@ -64,6 +64,12 @@ impl Darkroom for Lab {
         }
     }
 
+    fn measure(&self, picture: &[u8]) -> Option<(u32, u32)> {
+        let header = header::read(Format::of(picture)?, picture).ok()?;
+        let exif = header.exif.map(Exif::read).unwrap_or_default();
+        Some(exif.orientation.upright_size(header.width, header.height))
+    }
+
     fn develop(&self, original: &[u8]) -> Result<Developed, Rejection> {
         let (format, header) = self.admit(original)?;
         let exif = header.exif.map(Exif::read).unwrap_or_default();

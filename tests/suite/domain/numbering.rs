@@ -22,7 +22,9 @@ fn numbers_that_rows_of_others_have_are_skipped() {
 
 #[test]
 fn taken_numbers_do_not_matter_where_nobody_is_new() {
-    given(nothing()).when(photo(BEACH).of([good().like(3, 0.95)]).counter(4).taken([5])).then(["processed: is person3"]);
+    given(nothing())
+        .when(photo(BEACH).of([good().like(3, 0.95)]).counter(4).taken([5]))
+        .then(["processed: is person3"]);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::{
 };
 
 use crate::{
-    FileObjects, Intake, Patience, SqliteQueue, SqliteStore,
+    FileObjects, FilePublisher, Intake, Patience, SqliteQueue, SqliteStore,
     database::Database,
     owner::{Owner, Owners},
 };
@@ -23,6 +23,8 @@ pub struct Embedded {
     pub queue: Arc<SqliteQueue>,
     /// The platform's part: taking uploads in.
     pub intake: Intake,
+    /// What others are told.
+    pub publisher: Arc<FilePublisher>,
 }
 
 /// A data folder that cannot be used.
@@ -87,6 +89,7 @@ impl Embedded {
             objects: Arc::new(FileObjects::new(folder.join("objects"), folder.join("tmp"), owner.name())),
             queue: Arc::new(SqliteQueue::new(database.clone(), owner, owners, patience)),
             intake: Intake::new(database),
+            publisher: Arc::new(FilePublisher::new(folder.join("published.jsonl"))),
         })
     }
 }

@@ -40,7 +40,10 @@ pub(crate) enum DatabaseError {
     Newer(String),
 }
 
-const SCHEMA: i64 = 2;
+const SCHEMA: i64 = 3;
+
+/// The steps from schema 1 on.
+const MIGRATIONS: [&str; 2] = [include_str!("schema_2.sql"), include_str!("schema_3.sql")];
 
 impl Database {
     /// Opens the file, making its tables if it is new.
@@ -55,17 +58,19 @@ impl Database {
         connection.pragma_update(None, "wal_autocheckpoint", 8192)?;
         connection.pragma_update(None, "synchronous", Durability::Crash.synchronous())?;
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        match transaction.pragma_query_value(None, "user_version", |row| row.get(0))? {
-            0 => {
-                transaction.execute_batch(include_str!("schema.sql"))?;
-                transaction.pragma_update(None, "user_version", SCHEMA)?;
-            }
-            1 => {
-                transaction.execute_batch(include_str!("schema_2.sql"))?;
-                transaction.pragma_update(None, "user_version", SCHEMA)?;
+        let found: i64 = transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;
+        match found {
+            0 => transaction.execute_batch(include_str!("schema.sql"))?,
+            1..SCHEMA => {
+                for step in &MIGRATIONS[usize::try_from(found - 1).unwrap_or_default()..] {
+                    transaction.execute_batch(step)?;
+                }
             }
             SCHEMA => {}
             newer => return Err(DatabaseError::Newer(format!("the file has schema {newer}, made by another version"))),
+        }
+        if found != SCHEMA {
+            transaction.pragma_update(None, "user_version", SCHEMA)?;
         }
         transaction.commit()?;
         Ok(Self(Arc::new(Mutex::new(Shared { connection, durability: Durability::Crash }))))

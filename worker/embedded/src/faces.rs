@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use rusqlite::{Row, Transaction, params};
 use sparks_domain::{FaceId, PersonId, Seq, Signature};
-use sparks_engine::{DecidedFace, StoredFace};
+use sparks_engine::{DecidedFace, Erasure, StoredFace};
 
 use crate::{
     database::DatabaseError,
@@ -38,6 +38,35 @@ pub(crate) fn identify(tx: &Transaction<'_>, faces: &[(FaceId, PersonId)]) -> Re
         update.execute(params![person.number(), face.image.as_str(), face.n])?;
     }
     Ok(())
+}
+
+/// From now on persons are known by these faces, as the event at `seq` says: whoever has read up to there reads them next.
+pub(crate) fn promote(tx: &Transaction<'_>, faces: &[FaceId], seq: Seq) -> Result<(), DatabaseError> {
+    let mut update = tx.prepare_cached("UPDATE faces SET template = 1, seq = ? WHERE image_id = ? AND n = ?")?;
+    for face in faces {
+        update.execute(params![number(seq), face.image.as_str(), face.n])?;
+    }
+    Ok(())
+}
+
+/// Forgets what these faces look like.
+pub(crate) fn erase(tx: &Transaction<'_>, erasure: &Erasure) -> Result<(), DatabaseError> {
+    for image in &erasure.photos {
+        tx.prepare_cached("DELETE FROM faces WHERE image_id = ?")?.execute([image.as_str()])?;
+    }
+    for person in &erasure.persons {
+        tx.prepare_cached("DELETE FROM faces WHERE person = ?")?.execute([person.number()])?;
+    }
+    Ok(())
+}
+
+/// All faces that were decided to be one of these persons.
+pub(crate) fn of(tx: &Transaction<'_>, persons: &[PersonId]) -> Result<Vec<DecidedFace>, DatabaseError> {
+    let mut faces = Vec::new();
+    for person in persons {
+        faces.extend(select(tx, "person = ?1 ORDER BY seq DESC, n", params![person.number()])?);
+    }
+    Ok(faces)
 }
 
 /// These faces, where they are kept.

@@ -12,7 +12,8 @@ use std::{
 
 use async_trait::async_trait;
 use sha2::{Digest, Sha256};
-use sparks_engine::{Content, Object, Objects, ObjectsError, PutMode};
+use sparks_domain::Timestamp;
+use sparks_engine::{Content, Listed, Object, Objects, ObjectsError, PutMode};
 
 use crate::owner::Owners;
 
@@ -56,18 +57,62 @@ impl FileObjects {
     ) -> Result<T, ObjectsError> {
         let path = self.0.path(key)?;
         let folders = Arc::clone(&self.0);
-        let done = tokio::task::spawn_blocking(move || work(&folders, &path)).await;
-        done.unwrap_or_else(|stopped| Err(io::Error::other(stopped))).map_err(|error| match error.kind() {
+        let done = tokio::task::spawn_blocking(move || {
+            // Where the folder itself is gone, no object is missing: none can be had.
+            folders.present()?;
+            work(&folders, &path).or_else(|error| folders.present().and(Err(Trouble::Io(error))))
+        });
+        done.await.unwrap_or_else(|stopped| Err(io::Error::other(stopped).into())).map_err(|trouble| match trouble {
             // A folder on the way to an object is no object, and below an object there is none.
-            io::ErrorKind::NotFound | io::ErrorKind::IsADirectory | io::ErrorKind::NotADirectory => {
+            Trouble::Io(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::NotFound | io::ErrorKind::IsADirectory | io::ErrorKind::NotADirectory
+                ) =>
+            {
                 ObjectsError::NotFound(key.to_owned())
             }
-            _ => ObjectsError::Unavailable { key: key.to_owned(), reason: error.to_string() },
+            trouble => ObjectsError::Unavailable { key: key.to_owned(), reason: trouble.to_string() },
         })
     }
 }
 
+/// Why a file could not be had.
+#[derive(Debug, thiserror::Error)]
+enum Trouble {
+    #[error("the folder {0} is not there")]
+    NoFolder(String),
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
 impl Folders {
+    /// The folder of objects must be there: making it anew would hide that all of them are gone.
+    fn present(&self) -> Result<(), Trouble> {
+        let here = self.objects.is_dir();
+        here.then_some(()).ok_or_else(|| Trouble::NoFolder(self.objects.display().to_string()))
+    }
+
+    /// Objects under a folder, by key. A file that goes meanwhile is not listed.
+    fn list(&self, prefix: &str, after: &str, most: usize) -> io::Result<Vec<Listed>> {
+        // By key: the folder a prefix ends in sorts like its name and a slash, so names are compared whole.
+        let (folder, _) = prefix.rsplit_once('/').unwrap_or(("", prefix));
+        let mut keys: Vec<String> = Vec::new();
+        for entry in walkdir::WalkDir::new(self.objects.join(folder)).into_iter().flatten() {
+            let key = entry.path().strip_prefix(&self.objects).ok().and_then(Path::to_str).map(str::to_owned);
+            keys.extend(key.filter(|key| entry.file_type().is_file() && key.starts_with(prefix) && **key > *after));
+        }
+        keys.sort_unstable();
+        keys.truncate(most);
+        let listed = keys.into_iter().filter_map(|key| {
+            let about = fs::metadata(self.objects.join(&key)).ok()?;
+            let modified = about.modified().ok()?.duration_since(std::time::UNIX_EPOCH).ok()?;
+            let modified = Timestamp::from_millis(i64::try_from(modified.as_millis()).ok()?);
+            Some(Listed { key, bytes: about.len(), modified })
+        });
+        Ok(listed.collect())
+    }
+
     /// The file of an object. Keys that would leave the folder name nothing, and no two keys name the same file.
     fn path(&self, key: &str) -> Result<PathBuf, ObjectsError> {
         let fits = key.split('/').all(|part| !["", ".", ".."].contains(&part)) && !key.contains(['\\', '\0']);
@@ -145,4 +190,23 @@ impl Objects for FileObjects {
             Err(error) => Err(error),
         }
     }
+
+    async fn list(&self, prefix: &str, after: Option<&str>, most: usize) -> Result<Vec<Listed>, ObjectsError> {
+        let (within, after) = (prefix.to_owned(), after.unwrap_or_default().to_owned());
+        let key = if prefix.is_empty() { "-" } else { prefix.trim_end_matches('/') };
+        self.run(key, move |folders, _| folders.list(&within, &after, most)).await
+    }
+
+    async fn check(&self) -> Result<(), ObjectsError> {
+        self.run("check", |folders, _| {
+            let aside = folders.aside.join(format!("{}.check", folders.owner));
+            let written = File::create(&aside).and_then(|mut file| file.write_all(&[0; CHECKED_BYTES]));
+            let _ = fs::remove_file(&aside);
+            written
+        })
+        .await
+    }
 }
+
+/// As much as must fit for objects to be storable.
+const CHECKED_BYTES: usize = 1 << 20;

@@ -98,6 +98,8 @@ fn submit(tx: &Transaction<'_>, upload: &Upload) -> Result<Submission, DatabaseE
     // Whoever uploads a photo again wants it tried again.
     let deduplication = upload.deduplication();
     tx.prepare_cached("DELETE FROM dead_letters WHERE deduplication = ?")?.execute(params![deduplication])?;
-    let body = upload_event("local", &upload.key, upload.bytes, &upload.version, &upload.file_name);
+    // A later upload of the same photo is a later version of it, even with the same content.
+    let sequencer = format!("{:016X}", upload.when.as_millis());
+    let body = upload_event("local", &upload.key, upload.bytes, &upload.version, &sequencer, &upload.file_name);
     Ok(Submission::Queued(queue::send(tx, &body, &deduplication)?))
 }

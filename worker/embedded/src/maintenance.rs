@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use async_trait::async_trait;
 use rusqlite::{Transaction, params};
 use sha2::{Digest, Sha256};
-use sparks_domain::{Attributes, FaceId, ImageId, Item, Key, Mutation, PersonId, PhotoState, Presence, Seq, drift};
+use sparks_domain::{Attributes, FaceId, ImageId, Item, Key, Mutation, PersonId, PhotoState, Seq, drift};
 use sparks_engine::{DecidedFace, Fingerprint, Maintenance, Mark, Mended, StoreError};
 
 use crate::{
@@ -88,9 +88,7 @@ fn scan(tx: &Transaction<'_>, after: Option<&Key>, most: usize) -> Result<Vec<It
 fn mend(tx: &Transaction<'_>, group: &[Mutation], write: bool, mended: &mut Mended) -> Result<(), DatabaseError> {
     let found: Vec<Option<Attributes>> =
         group.iter().map(|mutation| rows::get(tx, mutation.key())).collect::<Result<_, _>>()?;
-    let gone = group.iter().zip(&found).find(|(mutation, row)| {
-        row.is_none() && matches!(mutation, Mutation::Set { presence: Presence::Required, .. })
-    });
+    let gone = group.iter().zip(&found).find(|(mutation, row)| row.is_none() && mutation.requires_row());
     if let Some((mutation, _)) = gone {
         mended.gone.push(mutation.key().clone());
         return Ok(());

@@ -3,9 +3,9 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use async_trait::async_trait;
-use rusqlite::{OptionalExtension, Transaction, params};
+use rusqlite::{OptionalExtension, Params, Transaction, params};
 use sparks_domain::Timestamp;
-use sparks_engine::{DeadLetter, DeadLetters, Delivery, Depth, MessageId, Queue, QueueError, Settlement};
+use sparks_engine::{Cause, DeadLetter, DeadLetters, Delivery, Depth, MessageId, Queue, QueueError, Settlement};
 
 use crate::{
     database::{Database, DatabaseError, Durability},
@@ -51,7 +51,8 @@ impl SqliteQueue {
     /// Why the message with this deduplication ID died, if it did.
     pub async fn dead_letter(&self, deduplication: &str) -> Result<Option<DeadLetter>, QueueError> {
         let deduplication = deduplication.to_owned();
-        self.database.read(move |tx| Ok(letters(tx, "WHERE deduplication = ?", &[&deduplication])?.pop())).await
+        let filter = "WHERE deduplication = ?1 ORDER BY id";
+        self.database.read(move |tx| Ok(letters(tx, filter, params![deduplication])?.pop())).await
     }
 
     /// The messages of processes that have ended are free at once.
@@ -100,13 +101,10 @@ impl Queue for SqliteQueue {
     async fn settle(&self, delivery: Delivery, settlement: Settlement) -> Result<(), QueueError> {
         self.held(&delivery, move |tx, id| match settlement {
             Settlement::Done => delete(tx, id),
-            Settlement::DeadLetter { reason } => bury(tx, id, &reason),
-            Settlement::Retry(after) => {
-                let visible = now() + millis(after);
-                tx.prepare_cached("UPDATE messages SET owner = NULL, visible = ? WHERE id = ?")?
-                    .execute(params![visible, id])?;
-                Ok(())
-            }
+            Settlement::DeadLetter { cause, reason } => bury(tx, id, cause, &reason),
+            Settlement::Retry(after) => give_back(tx, id, after, 0),
+            Settlement::Wait(after) => give_back(tx, id, after, 1),
+            Settlement::Release => give_back(tx, id, Duration::ZERO, 1),
         })
         .await
     }
@@ -118,8 +116,24 @@ impl Queue for SqliteQueue {
 
 #[async_trait]
 impl DeadLetters for SqliteQueue {
-    async fn list(&self) -> Result<Vec<DeadLetter>, QueueError> {
-        self.database.read(|tx| Ok(letters(tx, "", &[])?)).await
+    async fn list(&self, after: Option<&MessageId>, most: usize) -> Result<Vec<DeadLetter>, QueueError> {
+        let (after, most) = (after.map_or(0, rowid), i64::try_from(most).unwrap_or(i64::MAX));
+        self.database.read(move |tx| Ok(letters(tx, "WHERE id > ?1 ORDER BY id LIMIT ?2", params![after, most])?)).await
+    }
+
+    async fn letter(&self, id: &MessageId) -> Result<Option<DeadLetter>, QueueError> {
+        let id = rowid(id);
+        self.database.read(move |tx| Ok(letters(tx, "WHERE id = ?1", params![id])?.pop())).await
+    }
+
+    async fn replay(&self, id: &MessageId) -> Result<Option<MessageId>, QueueError> {
+        let id = rowid(id);
+        self.database.write(Durability::Crash, move |tx| Ok(replay(tx, id)?)).await
+    }
+
+    async fn discard(&self, id: &MessageId) -> Result<bool, QueueError> {
+        let id = rowid(id);
+        self.database.write(Durability::Crash, move |tx| Ok(discard(tx, id)?)).await
     }
 }
 
@@ -164,33 +178,55 @@ pub(crate) fn find(tx: &Transaction<'_>, deduplication: &str) -> Result<Option<M
 
 fn receive(tx: &Transaction<'_>, owner: &str, most: usize, patience: Patience) -> Result<Vec<Delivery>, DatabaseError> {
     let mut select =
-        tx.prepare_cached("SELECT id, body, receives FROM messages WHERE visible <= ? ORDER BY id LIMIT ?")?;
+        tx.prepare_cached("SELECT id, body, receives, sent FROM messages WHERE visible <= ? ORDER BY id LIMIT ?")?;
     let mut lease =
         tx.prepare_cached("UPDATE messages SET owner = ?, visible = ?, receives = receives + 1 WHERE id = ?")?;
     let mut rows = select.query(params![now(), i64::try_from(most).unwrap_or(i64::MAX)])?;
-    let mut found: Vec<(i64, String, u32)> = Vec::new();
+    let mut found: Vec<(i64, String, u32, i64)> = Vec::new();
     while let Some(row) = rows.next()? {
-        found.push((row.get(0)?, row.get(1)?, row.get(2)?));
+        found.push((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?));
     }
     let mut deliveries = Vec::with_capacity(found.len());
-    for (id, body, receives) in found {
+    for (id, body, receives, sent) in found {
         if receives >= patience.max_deaths {
-            bury(tx, id, &format!("the worker died with it {receives} times"))?;
+            bury(tx, id, Cause::WorkerDied, &format!("the worker died with it {receives} times"))?;
             continue;
         }
         lease.execute(params![owner, now() + millis(patience.visibility), id])?;
-        deliveries.push(Delivery { id: message_id(id), body, receives: receives + 1, receipt: owner.to_owned() });
+        let (id, sent) = (message_id(id), Timestamp::from_millis(sent));
+        deliveries.push(Delivery { id, body, receives: receives + 1, sent, receipt: owner.to_owned() });
     }
     Ok(deliveries)
 }
 
-fn bury(tx: &Transaction<'_>, id: i64, reason: &str) -> Result<(), DatabaseError> {
+/// Anybody may have the message after this long; so many of its receives were no attempts.
+fn give_back(tx: &Transaction<'_>, id: i64, after: Duration, no_attempts: u32) -> Result<(), DatabaseError> {
+    tx.prepare_cached("UPDATE messages SET owner = NULL, visible = ?, receives = receives - ? WHERE id = ?")?
+        .execute(params![now() + millis(after), no_attempts, id])?;
+    Ok(())
+}
+
+fn bury(tx: &Transaction<'_>, id: i64, cause: Cause, reason: &str) -> Result<(), DatabaseError> {
     tx.execute(
-        "INSERT INTO dead_letters (id, deduplication, body, reason, died, receives)
-         SELECT id, deduplication, body, ?, ?, receives FROM messages WHERE id = ?",
-        params![reason, now(), id],
+        "INSERT INTO dead_letters (id, deduplication, body, reason, died, receives, cause, sent)
+         SELECT id, deduplication, body, ?, ?, receives, ?, sent FROM messages WHERE id = ?",
+        params![reason, now(), cause.code(), id],
     )?;
     delete(tx, id)
+}
+
+/// Sends the letter's message again and removes the letter, in one step.
+fn replay(tx: &Transaction<'_>, id: i64) -> Result<Option<MessageId>, DatabaseError> {
+    let mut select = tx.prepare_cached("SELECT body, deduplication FROM dead_letters WHERE id = ?")?;
+    let letter: Option<(String, String)> = select.query_row([id], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
+    let Some((body, deduplication)) = letter else { return Ok(None) };
+    let sent = send(tx, &body, &deduplication)?;
+    discard(tx, id)?;
+    Ok(Some(sent))
+}
+
+fn discard(tx: &Transaction<'_>, id: i64) -> Result<bool, DatabaseError> {
+    Ok(tx.prepare_cached("DELETE FROM dead_letters WHERE id = ?")?.execute([id])? > 0)
 }
 
 fn delete(tx: &Transaction<'_>, id: i64) -> Result<(), DatabaseError> {
@@ -204,24 +240,29 @@ fn depth(tx: &Transaction<'_>) -> Result<Depth, DatabaseError> {
         Ok(tx.query_row(&sql, [], |row| row.get::<_, i64>(0))?.cast_unsigned())
     };
     let now = now();
+    let sql = "SELECT min(max(sent, visible)) FROM messages WHERE visible <= ?";
+    let oldest: Option<i64> = tx.query_row(sql, [now], |row| row.get(0))?;
     Ok(Depth {
         waiting: count(&format!("messages WHERE visible <= {now}"))?,
         leased: count(&format!("messages WHERE visible > {now} AND owner IS NOT NULL"))?,
         delayed: count(&format!("messages WHERE visible > {now} AND owner IS NULL"))?,
         dead: count("dead_letters")?,
+        oldest: oldest.map(Timestamp::from_millis),
     })
 }
 
-fn letters(tx: &Transaction<'_>, filter: &str, values: &[&str]) -> Result<Vec<DeadLetter>, DatabaseError> {
-    let sql = format!("SELECT id, body, reason, died, receives FROM dead_letters {filter} ORDER BY died, id");
+fn letters(tx: &Transaction<'_>, filter: &str, values: impl Params) -> Result<Vec<DeadLetter>, DatabaseError> {
+    let sql = format!("SELECT id, body, cause, reason, sent, died, receives FROM dead_letters {filter}");
     let mut select = tx.prepare(&sql)?;
-    let letters = select.query_map(rusqlite::params_from_iter(values), |row| {
+    let letters = select.query_map(values, |row| {
         Ok(DeadLetter {
             id: message_id(row.get(0)?),
             body: row.get(1)?,
-            reason: row.get(2)?,
-            died: Timestamp::from_millis(row.get(3)?),
-            receives: row.get(4)?,
+            cause: row.get(2)?,
+            reason: row.get(3)?,
+            sent: Timestamp::from_millis(row.get(4)?),
+            died: Timestamp::from_millis(row.get(5)?),
+            receives: row.get(6)?,
         })
     })?;
     Ok(letters.collect::<Result<_, _>>()?)

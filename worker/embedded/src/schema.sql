@@ -53,6 +53,7 @@ CREATE TABLE faces (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX faces_template ON faces (seq) WHERE template;
 CREATE INDEX faces_unidentified ON faces (image_id, n) WHERE person IS NULL;
+CREATE INDEX faces_person ON faces (person) WHERE person IS NOT NULL;
 
 -- Work to do. A lease names its owner (a lock file that lives as long as the process) and ends by itself.
 CREATE TABLE messages (
@@ -71,6 +72,8 @@ CREATE TABLE dead_letters (
     body          TEXT NOT NULL,
     reason        TEXT NOT NULL,
     died          INTEGER NOT NULL,
-    receives      INTEGER NOT NULL
+    receives      INTEGER NOT NULL,
+    cause         TEXT NOT NULL DEFAULT 'fault',
+    sent          INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 CREATE INDEX dead_letters_deduplication ON dead_letters (deduplication);

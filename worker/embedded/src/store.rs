@@ -55,6 +55,15 @@ impl Store for SqliteStore {
         self.database.read_long(move |tx| Ok(faces::get(tx, faces)?)).await
     }
 
+    async fn faces_of(&self, persons: &[PersonId]) -> Result<Vec<DecidedFace>, StoreError> {
+        let persons = persons.to_vec();
+        self.database.read(move |tx| Ok(faces::of(tx, &persons)?)).await
+    }
+
+    async fn check(&self) -> Result<(), StoreError> {
+        self.database.write_long(|tx| Ok(log::touch(tx)?)).await
+    }
+
     async fn get(&self, key: &Key) -> Result<Option<Item>, StoreError> {
         let key = key.clone();
         self.database.read(move |tx| Ok(rows::get(tx, &key)?.map(|attributes| Item { key, attributes }))).await
@@ -98,6 +107,8 @@ fn write(tx: &Transaction<'_>, commit: &Commit) -> Result<Vec<Recorded>, CommitE
     let seq = recorded.last().map_or(Seq(0), |recorded| recorded.seq);
     faces::keep(tx, &commit.signatures, seq)?;
     faces::identify(tx, &commit.identified)?;
+    faces::promote(tx, &commit.promoted, seq)?;
+    faces::erase(tx, &commit.erased)?;
     for mutation in &commit.mutations {
         let row = rows::get(tx, mutation.key())?;
         check_presence(mutation, row.as_ref())?;
@@ -108,7 +119,7 @@ fn write(tx: &Transaction<'_>, commit: &Commit) -> Result<Vec<Recorded>, CommitE
 
 fn check_presence(mutation: &Mutation, row: Option<&Attributes>) -> Result<(), CommitError> {
     match (mutation, row) {
-        (Mutation::Set { key, presence: Presence::Required, .. }, None) => Err(CommitError::RowMissing(key.clone())),
+        (mutation, None) if mutation.requires_row() => Err(CommitError::RowMissing(mutation.key().clone())),
         (Mutation::Set { key, presence: Presence::Absent, .. }, Some(_)) => match key.sk.parse::<PersonId>() {
             Ok(person) => Err(CommitError::NumberTaken(person)),
             Err(_) => Err(StoreError::Unreadable(format!("the row {key} is there already")).into()),

@@ -7,6 +7,9 @@ pub trait Darkroom: Send + Sync {
     /// What the header alone tells, without decoding a pixel. Never fails: what is unknown is absent.
     fn describe(&self, original: &[u8]) -> Description;
 
+    /// Pixels across and down, upright, by the header alone.
+    fn measure(&self, picture: &[u8]) -> Option<(u32, u32)>;
+
     /// Decodes within the limits, turns upright, and renders the variants.
     fn develop(&self, original: &[u8]) -> Result<Developed, Rejection>;
 

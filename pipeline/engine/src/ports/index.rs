@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use sparks_domain::{Identity, Merges, Search, SeenFace};
+use sparks_domain::{Identity, Merges, Person, PersonId, Search, SeenFace};
 
 use super::StoreError;
 
@@ -18,6 +18,23 @@ pub trait FaceIndex: Send + Sync {
 
     /// Who turned out to be whom, as of the last time it learnt.
     fn merges(&self) -> Arc<Merges>;
+
+    /// What is known of a person, as of the last time it learnt.
+    fn standing(&self, person: PersonId) -> Standing;
+
+    /// Up to which identity event it has learnt.
+    fn identity(&self) -> Identity;
+}
+
+/// What is known of a person.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Standing {
+    /// Nobody has had this number, or they are somebody else now.
+    Unknown,
+    /// This.
+    Known(Person),
+    /// Nothing any more; this was.
+    Forgotten(Person),
 }
 
 /// An answer of the index.

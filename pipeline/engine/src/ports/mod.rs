@@ -5,17 +5,22 @@ mod clock;
 mod darkroom;
 mod index;
 mod maintenance;
+mod meter;
 mod objects;
+mod publisher;
 mod queue;
 mod store;
 
 pub use analyzer::{AnalyzeError, FaceAnalyzer, FaceEngine, NoFaces, OnCpu};
 pub use clock::{Clock, SystemClock};
 pub use darkroom::{Darkroom, Description, Developed, Pixels, Rendered};
-pub use index::{FaceIndex, Found, IndexError};
+pub use index::{FaceIndex, Found, IndexError, Standing};
 pub use maintenance::{Fingerprint, Maintenance, Mark, Mended};
-pub use objects::{Content, Object, Objects, ObjectsError, PutMode};
+pub use meter::{Meter, Unmeasured};
+pub use objects::{Content, Listed, Object, Objects, ObjectsError, PutMode};
+pub use publisher::{Notice, PublishError, Publisher, Silent, Topic};
 pub use queue::{DeadLetter, DeadLetters, Delivery, Depth, MessageId, Queue, QueueError, Settlement};
 pub use store::{
-    Commit, CommitError, DecidedFace, Filter, IdentityTail, Page, PhotoGuard, Query, Store, StoreError, StoredFace,
+    Commit, CommitError, DecidedFace, Erasure, Filter, IdentityTail, Page, PhotoGuard, Query, Store, StoreError,
+    StoredFace,
 };

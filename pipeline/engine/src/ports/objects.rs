@@ -1,6 +1,7 @@
 //! The bucket.
 
 use async_trait::async_trait;
+use sparks_domain::Timestamp;
 
 /// Holds originals and everything made of them.
 #[async_trait]
@@ -16,6 +17,23 @@ pub trait Objects: Send + Sync {
 
     /// Whether the object is there, and how large it is.
     async fn head(&self, key: &str) -> Result<Option<u64>, ObjectsError>;
+
+    /// The objects whose key begins like this and comes after `after`, by key, at most `most`.
+    async fn list(&self, prefix: &str, after: Option<&str>, most: usize) -> Result<Vec<Listed>, ObjectsError>;
+
+    /// Whether objects can be read and stored now.
+    async fn check(&self) -> Result<(), ObjectsError>;
+}
+
+/// An object as a listing tells it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listed {
+    /// Its key.
+    pub key: String,
+    /// Its size.
+    pub bytes: u64,
+    /// When it was stored.
+    pub modified: Timestamp,
 }
 
 /// An object's body and the version it was read at.

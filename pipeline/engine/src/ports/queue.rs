@@ -5,6 +5,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use sparks_domain::Timestamp;
 
+use crate::Cause;
+
 /// A durable queue: a message is received under a lease, and settled once.
 #[async_trait]
 pub trait Queue: Send + Sync {
@@ -27,8 +29,18 @@ pub trait Queue: Send + Sync {
 /// What could not be done, kept for a human.
 #[async_trait]
 pub trait DeadLetters: Send + Sync {
-    /// All letters, oldest first.
-    async fn list(&self) -> Result<Vec<DeadLetter>, QueueError>;
+    /// The letters after this one, in the order they were sent, at most `most`.
+    async fn list(&self, after: Option<&MessageId>, most: usize) -> Result<Vec<DeadLetter>, QueueError>;
+
+    /// One letter.
+    async fn letter(&self, id: &MessageId) -> Result<Option<DeadLetter>, QueueError>;
+
+    /// Sends the message again, and only then removes the letter. Says under which name it was sent; nothing where the
+    /// letter is gone.
+    async fn replay(&self, id: &MessageId) -> Result<Option<MessageId>, QueueError>;
+
+    /// Removes the letter for good. Says whether it was there.
+    async fn discard(&self, id: &MessageId) -> Result<bool, QueueError>;
 }
 
 /// A message's name in its queue.
@@ -42,10 +54,19 @@ pub struct Delivery {
     pub id: MessageId,
     /// What it says.
     pub body: String,
-    /// How often it has been received, this time included.
+    /// How often it has been received, this time included, as far as that counts as an attempt.
     pub receives: u32,
+    /// When it was sent.
+    pub sent: Timestamp,
     /// Proof of the lease.
     pub receipt: String,
+}
+
+impl Delivery {
+    /// How long ago it was sent.
+    pub fn age(&self, now: Timestamp) -> Duration {
+        Duration::from_millis(u64::try_from(now.as_millis() - self.sent.as_millis()).unwrap_or_default())
+    }
 }
 
 /// How a lease ends.
@@ -53,10 +74,16 @@ pub struct Delivery {
 pub enum Settlement {
     /// The work is done.
     Done,
-    /// Somebody shall try again, not before this long.
+    /// The attempt failed: somebody shall try again, not before this long.
     Retry(Duration),
+    /// Something is not there yet: somebody shall look again after this long, and this was no attempt.
+    Wait(Duration),
+    /// Somebody else shall have it at once, and this was no attempt.
+    Release,
     /// Nobody shall try again until a human says so.
     DeadLetter {
+        /// What kind of reason.
+        cause: Cause,
         /// Why.
         reason: String,
     },
@@ -73,6 +100,8 @@ pub struct Depth {
     pub delayed: u64,
     /// Dead letters.
     pub dead: u64,
+    /// Since when the oldest of those that anybody may receive has been waiting.
+    pub oldest: Option<Timestamp>,
 }
 
 /// A message that could not be worked off.
@@ -82,8 +111,12 @@ pub struct DeadLetter {
     pub id: MessageId,
     /// What it says.
     pub body: String,
+    /// What kind of reason it died of; a name that this version does not know stays as it is.
+    pub cause: String,
     /// Why it died.
     pub reason: String,
+    /// When it was sent.
+    pub sent: Timestamp,
     /// When it died.
     pub died: Timestamp,
     /// How often it had been received.

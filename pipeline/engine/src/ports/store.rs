@@ -28,6 +28,12 @@ pub trait Store: Send + Sync {
     /// The signatures of these faces, where they are kept.
     async fn signatures(&self, faces: &[FaceId]) -> Result<Vec<StoredFace>, StoreError>;
 
+    /// All kept faces that were decided to be one of these persons.
+    async fn faces_of(&self, persons: &[PersonId]) -> Result<Vec<DecidedFace>, StoreError>;
+
+    /// Whether decisions can be read and committed now.
+    async fn check(&self) -> Result<(), StoreError>;
+
     /// One row.
     async fn get(&self, key: &Key) -> Result<Option<Item>, StoreError>;
 
@@ -57,6 +63,19 @@ pub struct Commit {
     pub signatures: Vec<StoredFace>,
     /// Kept faces that were nobody's and are somebody's from now on.
     pub identified: Vec<(FaceId, PersonId)>,
+    /// Kept faces that persons are known by from now on.
+    pub promoted: Vec<FaceId>,
+    /// What is not to be kept any longer.
+    pub erased: Erasure,
+}
+
+/// Signatures that are to go.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Erasure {
+    /// Of all faces in these photos.
+    pub photos: Vec<ImageId>,
+    /// Of all faces that are these persons.
+    pub persons: Vec<PersonId>,
 }
 
 impl Commit {
@@ -71,6 +90,8 @@ impl Commit {
             mutations: Vec::new(),
             signatures: Vec::new(),
             identified: Vec::new(),
+            promoted: Vec::new(),
+            erased: Erasure::default(),
         }
     }
 }

@@ -5,8 +5,8 @@ use sparks_domain::{
     PersonsMerged, Seq, Version,
 };
 
-use super::{PAGE, Register, RegisterError};
-use crate::{Clock, Commit, CommitError, Filter, Query};
+use super::{Register, RegisterError};
+use crate::{Clock, Commit, CommitError, users::users_who_are};
 
 const ATTEMPTS: usize = 16;
 
@@ -66,7 +66,7 @@ impl Register {
                 identity_seq: identity.seq,
                 grounds: grounds.clone(),
                 row: self.store.get(&Key::person(from)).await?.map(|item| item.attributes).unwrap_or_default(),
-                users: self.users_who_are(from).await?,
+                users: users_who_are(self.store.as_ref(), from).await?,
             };
             let event = Event::PersonsMerged(merge.clone());
             let event_id = event.id();
@@ -92,7 +92,7 @@ impl Register {
             if self.adopt_names(&people, &[shown]).await? {
                 continue;
             }
-            let users = self.users_who_are(shown).await?;
+            let users = users_who_are(self.store.as_ref(), shown).await?;
             let users: Vec<Email> = users.into_iter().filter(|user| merged.users.contains(user)).collect();
             let (into, from, identity_seq) = (merged.into, merged.from, identity.seq);
             let event = Event::MergeUndone(MergeUndone { v: Version, merge, into, from, identity_seq });
@@ -121,20 +121,6 @@ impl Register {
             }
         }
         Ok(adopted)
-    }
-
-    async fn users_who_are(&self, person: PersonId) -> Result<Vec<Email>, RegisterError> {
-        let mut query = Query { filter: Filter::EntityType("USER".into()), after: None, limit: PAGE, backwards: false };
-        let mut users = Vec::new();
-        loop {
-            let page = self.store.query(&query).await?;
-            let theirs = page.items.iter().filter(|item| item.text("personId") == Some(&person.to_string()));
-            users.extend(theirs.filter_map(|item| item.key.pk.parse::<Email>().ok()));
-            match page.last {
-                Some(last) => query.after = Some(last),
-                None => return Ok(users),
-            }
-        }
     }
 
     async fn merge_event(&self, id: EventId) -> Result<PersonsMerged, RegisterError> {

@@ -2,39 +2,37 @@
 
 use std::sync::Arc;
 
-use sparks_domain::{SeenFace, Source, TakenAt, Variants};
+use sparks_domain::{Email, ImageId, PhotoState, SeenFace, Source, TakenAt, Variants};
 
 use super::{look_up::KnownPhoto, outcome::Setback, render::RenderedPhoto};
 use crate::{Pipeline, Pixels};
 
-/// A photo whose faces are found, and nobody has said yet who they are.
+/// A picture whose faces are found, and nobody has said yet who they are.
 #[derive(Debug)]
-pub(super) struct AnalyzedPhoto {
-    pub known: KnownPhoto,
-    pub source: Source,
-    pub dimensions: (u32, u32),
-    pub taken_at: Option<TakenAt>,
-    pub variants: Variants,
+pub(super) struct Case {
+    pub image: ImageId,
+    pub state: Option<PhotoState>,
+    pub about: About,
     pub analyzer: String,
     pub faces: Vec<SeenFace>,
-    pixels: Arc<Pixels>,
+    pub pixels: Arc<Pixels>,
 }
 
-impl AnalyzedPhoto {
-    /// The pixels the faces were found in.
-    pub fn pixels(&self) -> Arc<Pixels> {
-        Arc::clone(&self.pixels)
-    }
+/// What the picture is.
+#[derive(Debug)]
+pub(super) enum About {
+    Photo { uploader: Email, source: Source, dimensions: (u32, u32), taken_at: Option<TakenAt>, variants: Variants },
+    Profile { email: Email, source: Source },
 }
 
 impl Pipeline {
     /// Looks for faces on the pixels of `large`.
-    pub(super) async fn analyze(&self, rendered: RenderedPhoto) -> Result<AnalyzedPhoto, Setback> {
-        let RenderedPhoto { known, source, developed, variants } = rendered;
-        let pixels = Arc::new(developed.pixels);
+    pub(super) async fn analyze(&self, rendered: RenderedPhoto) -> Result<Case, Setback> {
+        let RenderedPhoto { known, source, dimensions, taken_at, variants, pixels } = rendered;
+        let KnownPhoto { photo, uploader, state } = known;
         let faces = self.ports.analyzer.analyze(Arc::clone(&pixels)).await?;
         let analyzer = self.ports.analyzer.name().to_owned();
-        let dimensions = (developed.width, developed.height);
-        Ok(AnalyzedPhoto { known, source, dimensions, taken_at: developed.taken_at, variants, analyzer, faces, pixels })
+        let about = About::Photo { uploader, source, dimensions, taken_at, variants };
+        Ok(Case { image: photo.image, state, about, analyzer, faces, pixels })
     }
 }

@@ -4,16 +4,17 @@ use std::{collections::BTreeSet, time::Duration};
 
 use backon::{BackoffBuilder, ExponentialBuilder};
 use sparks_domain::{
-    Command, Email, Event, FaceId, Identity, ImageId, Outcome::Processed, PhotoProcessed, PhotoState, Recognition,
-    Recorded, Refusal, Rejection, Source, decide,
+    Command, Email, Event, Face, FaceId, Identity, ImageId,
+    Outcome::{Deleted, Processed},
+    PhotoProcessed, PhotoState, Recognition, Recorded, Refusal, Rejection, Source, decide,
 };
 
 use super::{
     Outcome,
-    analyze::AnalyzedPhoto,
-    outcome::{Failure, Unfit},
+    analyze::{About, Case},
+    outcome::Unfit,
 };
-use crate::{Commit, CommitError, PhotoGuard, Pipeline, StoredFace, Ticket};
+use crate::{Commit, CommitError, Erasure, Failure, PhotoGuard, Pipeline, StoredFace, Ticket};
 
 /// Proof that a decision is in the log. Only a commit makes it.
 #[derive(Debug)]
@@ -22,10 +23,10 @@ pub struct Committed {
 }
 
 impl Committed {
-    /// What was decided about the photo.
-    pub fn photo(&self) -> Option<&PhotoProcessed> {
+    /// What was decided about the photo, and its place in the log.
+    pub fn photo(&self) -> Option<(&PhotoProcessed, &Recorded)> {
         self.recorded.iter().find_map(|recorded| match &recorded.event {
-            Event::PhotoProcessed(photo) => Some(photo),
+            Event::PhotoProcessed(photo) => Some((photo, recorded)),
             _ => None,
         })
     }
@@ -39,16 +40,16 @@ impl Committed {
 impl Pipeline {
     /// Decides who is in the photo and commits it. When somebody else was faster, decides again on what they did:
     /// the photo is neither rendered nor looked at again.
-    pub(super) async fn commit(&self, photo: AnalyzedPhoto, turn: &Ticket) -> Result<Outcome, Failure> {
-        let mut state = photo.known.state.clone();
+    pub(super) async fn commit(&self, case: &Case, turn: &Ticket) -> Result<Outcome, Failure> {
+        let mut state = case.state.clone();
         let mut taken = BTreeSet::new();
         let mut pauses = conflict_pauses();
         loop {
-            let found = self.ports.index.search(&photo.faces).await?;
+            let found = self.ports.index.search(&case.faces).await?;
             let identity = Identity { taken: taken.clone(), ..found.identity };
-            let command = photo.command(Recognition {
-                analyzer: photo.analyzer.clone(),
-                faces: photo.faces.clone(),
+            let command = case.command(Recognition {
+                analyzer: case.analyzer.clone(),
+                faces: case.faces.clone(),
                 search: found.search,
                 identity: identity.clone(),
             });
@@ -62,9 +63,9 @@ impl Pipeline {
                 self.ports.index.refresh().await?;
                 continue;
             }
-            let mut commit = self.draft(&photo.known.photo.image, state.as_ref(), events);
+            let mut commit = self.draft(&case.image, state.as_ref(), events);
             commit.identity = somebody_is_new.then_some(identity);
-            commit.signatures = photo.signatures(&commit.events);
+            commit.signatures = case.signatures(&commit.events);
             let conflict = match self.ports.store.commit(&commit).await {
                 Ok(recorded) => return Ok(Outcome::Committed(Committed { recorded })),
                 Err(conflict) => conflict,
@@ -72,11 +73,17 @@ impl Pipeline {
             match conflict {
                 CommitError::IdentityMoved => self.ports.index.refresh().await?,
                 CommitError::NumberTaken(person) => drop(taken.insert(person.number())),
-                CommitError::PhotoMoved => state = self.ports.store.photo(&photo.known.photo.image).await?,
+                CommitError::PhotoMoved => {
+                    state = self.ports.store.photo(&case.image).await?;
+                    // What was read before the deletion went with it, whatever its version.
+                    if state.as_ref().is_some_and(|state| state.outcome == Deleted) {
+                        return Ok(Outcome::Deleted);
+                    }
+                }
                 CommitError::RowMissing(_) | CommitError::Store(_) => return Err(conflict.into()),
             }
             self.count_conflict();
-            tracing::debug!(image = %photo.known.photo.image, %conflict, "deciding again");
+            tracing::debug!(image = %case.image, %conflict, "deciding again");
             tokio::time::sleep(pauses.next().ok_or(conflict)?).await;
         }
     }
@@ -100,7 +107,10 @@ impl Pipeline {
         let rejected = Ok(Outcome::Rejected(reason));
         match decide(state.as_ref(), command, &self.rules.policy) {
             Ok(events) => match self.ports.store.commit(&self.draft(&image, state.as_ref(), events)).await {
-                Ok(_) => rejected,
+                Ok(recorded) => {
+                    self.announce(&recorded, None).await?;
+                    rejected
+                }
                 Err(error) => Err(error.into()),
             },
             Err(Refusal::AlreadyCommitted(state)) if state.outcome != Processed => rejected,
@@ -120,34 +130,40 @@ impl Pipeline {
             events,
             signatures: Vec::new(),
             identified: Vec::new(),
+            promoted: Vec::new(),
+            erased: Erasure::default(),
         }
     }
 }
 
-impl AnalyzedPhoto {
+impl Case {
     fn command(&self, recognition: Recognition) -> Command {
-        Command::Process {
-            image_id: self.known.photo.image.clone(),
-            uploader: self.known.uploader.clone(),
-            source: self.source.clone(),
-            dimensions: self.dimensions,
-            taken_at: self.taken_at.clone(),
-            variants: self.variants.clone(),
-            recognition,
+        match &self.about {
+            About::Photo { uploader, source, dimensions, taken_at, variants } => Command::Process {
+                image_id: self.image.clone(),
+                uploader: uploader.clone(),
+                source: source.clone(),
+                dimensions: *dimensions,
+                taken_at: taken_at.clone(),
+                variants: variants.clone(),
+                recognition,
+            },
+            About::Profile { email, source } => {
+                Command::Profile { email: email.clone(), source: source.clone(), recognition }
+            }
         }
     }
 
     /// What the faces look like and who they are, under the numbers that the decision gave them.
     fn signatures(&self, decided: &[Event]) -> Vec<StoredFace> {
-        let photo = decided.iter().find_map(|event| match event {
-            Event::PhotoProcessed(photo) => Some(photo),
-            _ => None,
-        });
-        let Some(photo) = photo else { return Vec::new() };
-        let faces = (photo.first_face..).zip(&photo.faces).zip(&self.faces);
-        let stored = faces.filter_map(|((n, decided), seen)| {
+        let (first, faces): (u16, &[Face]) = match decided.last() {
+            Some(Event::PhotoProcessed(photo)) => (photo.first_face, &photo.faces),
+            Some(Event::ProfileProcessed(profile)) => (profile.first_face, profile.face.as_slice()),
+            _ => return Vec::new(),
+        };
+        let stored = (first..).zip(faces).zip(&self.faces).filter_map(|((n, decided), seen)| {
             Some(StoredFace {
-                face: FaceId { image: photo.image_id.clone(), n },
+                face: FaceId { image: self.image.clone(), n },
                 model: seen.model.clone(),
                 signature: seen.signature.clone()?,
                 person: decided.verdict.person(),
@@ -158,15 +174,16 @@ impl AnalyzedPhoto {
     }
 }
 
-fn refused(refusal: &Refusal) -> Outcome {
+pub(super) fn refused(refusal: &Refusal) -> Outcome {
     match refusal {
         Refusal::AlreadyCommitted(_) => Outcome::AlreadyCommitted,
         Refusal::Outdated(_) => Outcome::Outdated,
+        Refusal::Deleted => Outcome::Deleted,
     }
 }
 
 /// Pauses between attempts, so that many who want the same number do not meet again and again.
-fn conflict_pauses() -> impl Iterator<Item = Duration> {
+pub(super) fn conflict_pauses() -> impl Iterator<Item = Duration> {
     ExponentialBuilder::default()
         .with_jitter()
         .with_factor(1.5)

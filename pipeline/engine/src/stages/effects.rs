@@ -2,58 +2,102 @@
 
 use std::sync::Arc;
 
-use sparks_domain::{FaceBox, ImageId, PersonId, PhotoProcessed, Projection, Rejection, Verdict};
+use sparks_domain::{FaceBox, FaceId, ImageId, PersonId, PhotoProcessed, Projection, Recorded, Rejection, Verdict};
 
-use super::{Committed, outcome::Failure};
-use crate::{Content, Darkroom, Pipeline, Pixels, PutMode, shown::Shown};
+use super::{Committed, announce::Finished};
+use crate::{Cause, Content, Darkroom, Failure, Pipeline, Pixels, PutMode, Standing, shown::Shown};
+
+/// A face that is somebody.
+pub(super) struct Seen {
+    pub person: PersonId,
+    pub face: FaceId,
+    pub bounds: FaceBox,
+    pub founds: bool,
+}
 
 impl Pipeline {
-    /// Learns what was committed, sees to it that the photo shows who its persons are by now, and shows the new ones.
-    pub(super) async fn effects(&self, committed: &Committed, pixels: Arc<Pixels>) -> Result<(), Failure> {
-        let Some(photo) = committed.photo() else { return Ok(()) };
-        if photo.faces.is_empty() {
-            return Ok(());
+    /// Learns what was committed, sees to it that the photo shows who its persons are by now, shows the new ones, and tells
+    /// others. Pictures that somebody else made are not announced once more.
+    pub(super) async fn effects(
+        &self,
+        committed: &Committed,
+        pixels: Arc<Pixels>,
+        finished: bool,
+    ) -> Result<(), Failure> {
+        let Some((photo, recorded)) = committed.photo() else { return Ok(()) };
+        if !photo.faces.is_empty() {
+            // Persons may have been joined or forgotten since the decision: whoever did that saw no photo to follow it, so
+            // the photo does.
+            self.ports.index.refresh().await?;
+            let merges = self.ports.index.merges();
+            if photo.persons().iter().any(|person| merges.is_absorbed(*person)) {
+                self.reassert(&photo.image_id).await?;
+            }
+            self.show(&seen(photo), Source::Pixels(pixels), true).await?;
         }
-        // Persons may have been joined since the decision: the join saw no photo to follow it, so the photo does.
-        self.ports.index.refresh().await?;
-        let merges = self.ports.index.merges();
-        if photo.persons().iter().any(|person| merges.is_absorbed(*person)) {
-            self.reassert(&photo.image_id).await?;
-        }
-        for (person, bounds) in founded(photo).filter(|(person, _)| !merges.is_absorbed(*person)) {
-            self.store_crop(person, bounds, Arc::clone(&pixels)).await?;
-        }
-        Ok(())
+        let finished = (!finished).then_some(Finished { photo, when: recorded.when });
+        self.announce(committed.recorded(), finished).await
     }
 
     /// Does again what a crash after the commit may have left undone: reads the committed event, asserts its rows, and
     /// makes the crops that are missing from the large picture.
-    pub(super) async fn repeat_effects(&self, image: &ImageId) -> Result<(), Failure> {
+    pub(super) async fn repeat_effects(&self, image: &ImageId, finished: bool) -> Result<(), Failure> {
         self.ports.index.refresh().await?;
-        let Some(photo) = self.reassert(image).await? else { return Ok(()) };
+        let Some(recorded) = self.reassert(image).await? else { return Ok(()) };
+        let sparks_domain::Event::PhotoProcessed(photo) = &recorded.event else { return Ok(()) };
+        self.show(&seen(photo), Source::Picture(&photo.variants.large.key), false).await?;
+        let finished = (!finished).then_some(Finished { photo, when: recorded.when });
+        self.announce(std::slice::from_ref(&recorded), finished).await
+    }
+
+    /// Sees to it that these persons are known and shown: those whom the picture founds, and those who were being forgotten.
+    pub(super) async fn show(&self, faces: &[Seen], source: Source<'_>, fresh: bool) -> Result<(), Failure> {
         let merges = self.ports.index.merges();
-        for (person, bounds) in founded(&photo).filter(|(person, _)| !merges.is_absorbed(*person)) {
-            if self.ports.objects.head(&Projection::crop_key(person)).await?.is_none() {
-                let key = &photo.variants.large.key;
-                let large = self.ports.objects.get(key, self.rules.max_bytes).await?;
-                let pixels = self.on_cpu(key, move |darkroom| darkroom.open(&large.bytes)).await?;
-                self.store_crop(person, bounds, Arc::new(pixels)).await?;
+        let mut source = source;
+        for Seen { person, face, bounds, founds } in faces {
+            let now = merges.now(*person);
+            let reinstated = matches!(self.ports.index.standing(now), Standing::Forgotten(_))
+                && self.reinstate(now, face.clone()).await?;
+            let founded = *founds && now == *person;
+            let missing = founded && (fresh || self.ports.objects.head(&Projection::crop_key(now)).await?.is_none());
+            if reinstated || missing {
+                let pixels = self.pixels(&mut source).await?;
+                self.store_crop(now, *bounds, pixels).await?;
             }
         }
         Ok(())
     }
 
     /// Says again what the log says of the photo: the platform's own PutItem may have wiped it from its row.
-    async fn reassert(&self, image: &ImageId) -> Result<Option<PhotoProcessed>, Failure> {
+    async fn reassert(&self, image: &ImageId) -> Result<Option<Recorded>, Failure> {
         let shown = Shown { store: self.ports.store.as_ref(), projection: self.rules.projection };
         Ok(shown.reassert(image, &self.ports.index.merges()).await?)
     }
 
-    async fn store_crop(&self, person: PersonId, bounds: FaceBox, pixels: Arc<Pixels>) -> Result<(), Failure> {
+    pub(super) async fn store_crop(
+        &self,
+        person: PersonId,
+        bounds: FaceBox,
+        pixels: Arc<Pixels>,
+    ) -> Result<(), Failure> {
         let key = Projection::crop_key(person);
         let jpeg = self.on_cpu(&key, move |darkroom| darkroom.crop(&pixels, bounds)).await?;
         self.ports.objects.put(&key, jpeg, Content::picture("image/jpeg"), PutMode::Replace).await?;
         Ok(())
+    }
+
+    /// The pixels, read if need be, and read once.
+    pub(super) async fn pixels(&self, source: &mut Source<'_>) -> Result<Arc<Pixels>, Failure> {
+        match source {
+            Source::Pixels(pixels) => Ok(Arc::clone(pixels)),
+            Source::Picture(key) => {
+                let picture = self.ports.objects.get(key, self.rules.max_bytes).await?;
+                let pixels = self.on_cpu(key, move |darkroom| darkroom.open(&picture.bytes)).await?;
+                let pixels = Arc::new(pixels);
+                *source = Source::Pixels(Arc::clone(&pixels));
+                Ok(pixels)
+            }
+        }
     }
 
     /// Pixels of our own making that cannot be worked on are a fault for a human.
@@ -62,16 +106,26 @@ impl Pipeline {
         key: &str,
         work: impl FnOnce(&dyn Darkroom) -> Result<T, Rejection> + Send + 'static,
     ) -> Result<T, Failure> {
-        let darkroom = Arc::clone(&self.ports.darkroom);
-        let done = self.cpu.run(move || work(darkroom.as_ref())).await;
-        let fault = |reason: String| Failure::Poison(format!("{key}: {reason}"));
-        done.map_err(|crashed| fault(crashed.to_string()))?.map_err(|rejection| fault(rejection.message))
+        let done = self.decode(work).await;
+        done.map_err(|rejection| Failure::new(Cause::Fault, format!("{key}: {}", rejection.message)))
     }
 }
 
-fn founded(photo: &PhotoProcessed) -> impl Iterator<Item = (PersonId, FaceBox)> {
-    photo.faces.iter().filter_map(|face| match face.verdict {
-        Verdict::Founded(person) => Some((person, face.bounds)),
-        _ => None,
-    })
+/// Where pixels come from.
+pub(super) enum Source<'a> {
+    Pixels(Arc<Pixels>),
+    Picture(&'a str),
+}
+
+/// The faces of a photo that are somebody.
+pub(super) fn seen(photo: &PhotoProcessed) -> Vec<Seen> {
+    let faces = (photo.first_face..).zip(&photo.faces).filter_map(|(n, face)| {
+        Some(Seen {
+            person: face.verdict.person()?,
+            face: FaceId { image: photo.image_id.clone(), n },
+            bounds: face.bounds,
+            founds: matches!(face.verdict, Verdict::Founded(_)),
+        })
+    });
+    faces.collect()
 }

@@ -39,6 +39,8 @@ impl Pipeline {
                 let message = format!("{bytes} bytes are more than the limit of {most}");
                 Err(known.unfit(source, Rejection { code: RejectCode::TooManyBytes, message }))
             }
+            // Whoever deletes a photo removes its original.
+            Err(ObjectsError::NotFound(_)) if known.is_gone() => Err(Setback::Gone),
             Err(error) => Err(error.into()),
         }
     }

@@ -1,13 +1,17 @@
 //! The stages of a photo. Each consumes the type the one before it made.
 
 mod analyze;
+mod announce;
 mod commit;
+mod delete;
 mod effects;
 mod fetch;
 mod look_up;
 mod outcome;
+mod people;
 mod process;
+mod profile;
 mod render;
 
 pub use commit::Committed;
-pub use outcome::{Failure, Outcome, settlement};
+pub use outcome::Outcome;

@@ -1,0 +1,213 @@
+//! A photo that is to be gone.
+
+use std::collections::BTreeSet;
+
+use sparks_domain::{
+    Command, Deletion, DeletionCause, Email, Event, FaceId, Gallery, ImageId, Item, Key, PhotoDeleted, PhotoState,
+    Refusal, Seq, decide,
+};
+
+use super::{
+    Outcome,
+    commit::{conflict_pauses, refused},
+};
+use crate::{
+    Cause, Commit, CommitError, DeleteRef, Erasure, Failure, Filter, ObjectsError, PhotoGuard, Pipeline, Query,
+    RemovedRef, shown::Shown,
+};
+
+/// How an original may end.
+const ENDINGS: [&str; 5] = ["jpg", "jpeg", "png", "webp", "gif"];
+
+impl Pipeline {
+    /// Deletes a photo because its owner wants it: row, taggings, objects and signatures go, and the owner may upload one
+    /// more.
+    pub async fn delete(&self, request: DeleteRef) -> Result<Outcome, Failure> {
+        let DeleteRef { image, uploader } = request;
+        let mut pauses = conflict_pauses();
+        loop {
+            let state = self.ports.store.photo(&image).await?;
+            let row = self.image_row(&image).await?;
+            if let Some((owner, _)) = row.as_ref().filter(|(owner, _)| *owner != uploader) {
+                let message = format!("photo {image} was uploaded by {owner}, so {uploader} may not delete it");
+                return Err(Failure::new(Cause::NotTheirs, message));
+            }
+            if row.is_none() && state.is_none() && self.stored_original(&image).await?.is_some() {
+                let message = format!("there is no IMAGE row for {image}, whose original is there");
+                return Err(Failure::new(Cause::NoImageRow, message));
+            }
+            let deletion = self.deletion(&image, DeletionCause::Asked, row, state.as_ref()).await?;
+            if let Some(outcome) = self.commit_deletion(deletion, state).await? {
+                return Ok(outcome);
+            }
+            let contended = || Failure::new(Cause::Contended, format!("photo {image} keeps changing"));
+            tokio::time::sleep(pauses.next().ok_or_else(contended)?).await;
+        }
+    }
+
+    /// Cleans up what is ours after somebody removed the original. The row and the limit are the platform's.
+    pub async fn removed(&self, removed: RemovedRef) -> Result<Outcome, Failure> {
+        let RemovedRef { image, key, sequencer, .. } = removed;
+        let mut pauses = conflict_pauses();
+        loop {
+            if self.ports.objects.head(&key).await?.is_some() {
+                return Ok(Outcome::Ignored(format!("{key} is there: an earlier version was removed")));
+            }
+            let state = self.ports.store.photo(&image).await?;
+            let mut deletion = self.deletion(&image, DeletionCause::OriginalRemoved, None, state.as_ref()).await?;
+            deletion.sequencer.clone_from(&sequencer);
+            if let Some(outcome) = self.commit_deletion(deletion, state).await? {
+                return Ok(outcome);
+            }
+            let contended = || Failure::new(Cause::Contended, format!("photo {image} keeps changing"));
+            tokio::time::sleep(pauses.next().ok_or_else(contended)?).await;
+        }
+    }
+
+    async fn deletion(
+        &self,
+        image: &ImageId,
+        cause: DeletionCause,
+        row: Option<(Email, Item)>,
+        state: Option<&PhotoState>,
+    ) -> Result<Deletion, Failure> {
+        let shown = Shown { store: self.ports.store.as_ref(), projection: self.rules.projection };
+        let shown = shown.photo(image).await?.map(|photo| photo.event);
+        let mut objects = BTreeSet::new();
+        let variants = |size| format!("processed/{image}_{size}.webp");
+        objects.extend([variants("large"), variants("medium")]);
+        objects.extend(shown.iter().flat_map(|e| [e.variants.large.key.clone(), e.variants.medium.key.clone()]));
+        let mut version = None;
+        if cause == DeletionCause::Asked {
+            if let Some((_, row)) = &row {
+                let pictures = row.attributes.get("images").and_then(|images| images.as_object());
+                let pictures = pictures.into_iter().flatten().filter(|(name, _)| *name == "large" || *name == "medium");
+                objects.extend(pictures.filter_map(|(_, key)| key.as_str()).map(str::to_owned));
+                objects
+                    .extend(["s3Key", "thumbnailFileName"].iter().filter_map(|name| row.text(name)).map(str::to_owned));
+            }
+            objects.extend(shown.map(|event| event.source.key));
+            let original = self.stored_original(image).await?;
+            if let (Some(key), None) = (&original, state) {
+                version = self.version_of(key).await?;
+            }
+            objects.extend(original);
+        }
+        Ok(Deletion {
+            image_id: image.clone(),
+            cause,
+            uploader: row.map(|(owner, _)| owner),
+            version,
+            sequencer: None,
+            objects: objects.into_iter().filter(|key| !key.is_empty()).collect(),
+            known_by: self.known_by_instead(image, state).await?,
+        })
+    }
+
+    /// Commits the deletion and what follows it. `None` where somebody else was faster.
+    async fn commit_deletion(&self, deletion: Deletion, state: Option<PhotoState>) -> Result<Option<Outcome>, Failure> {
+        let image = deletion.image_id.clone();
+        let event = match decide(state.as_ref(), Command::Delete(deletion), &self.rules.policy) {
+            Ok(mut events) => events.pop(),
+            Err(Refusal::AlreadyCommitted(state)) => {
+                self.repeat_deletion(state.seq).await?;
+                return Ok(Some(Outcome::Deleted));
+            }
+            Err(refusal) => return Ok(Some(refused(&refusal))),
+        };
+        let Some(Event::PhotoDeleted(event)) = event else { return Ok(None) };
+        let has_limit = match &event.uploader {
+            Some(owner) => self.ports.store.get(&Key::limit(owner)).await?.is_some(),
+            None => false,
+        };
+        let taggings = self.taggings_under(&image).await?;
+        let commit = Commit {
+            actor: self.rules.actor.clone(),
+            mutations: self.rules.projection.deleted(&event, taggings, has_limit),
+            promoted: event.known_by.clone(),
+            erased: Erasure { photos: vec![image.clone()], ..Erasure::default() },
+            events: vec![Event::PhotoDeleted(event.clone())],
+            ..Commit::without_events(self.ports.clock.now(), Some(PhotoGuard { image: image.clone(), before: state }))
+        };
+        match self.ports.store.commit(&commit).await {
+            Ok(recorded) => {
+                self.deletion_effects(&event).await?;
+                self.announce(&recorded, None).await?;
+                Ok(Some(Outcome::Deleted))
+            }
+            // The row or the limit went meanwhile, or a photo came: look again.
+            Err(CommitError::PhotoMoved | CommitError::RowMissing(_)) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    async fn repeat_deletion(&self, Seq(seq): Seq) -> Result<(), Failure> {
+        let recorded = self.ports.store.read_log(Seq(seq.saturating_sub(1)), 1).await?.pop();
+        let Some(recorded) = recorded else { return Ok(()) };
+        let Event::PhotoDeleted(event) = &recorded.event else { return Ok(()) };
+        self.deletion_effects(event).await?;
+        self.announce(std::slice::from_ref(&recorded), None).await
+    }
+
+    async fn deletion_effects(&self, event: &PhotoDeleted) -> Result<(), Failure> {
+        for key in &event.objects {
+            match self.ports.objects.delete(key).await {
+                // Rows of others may hold anything.
+                Err(ObjectsError::BadKey(key)) => tracing::warn!(key, "not an object key, so nothing to delete"),
+                deleted => deleted?,
+            }
+        }
+        self.leave(&event.image_id, &event.persons).await
+    }
+
+    /// Every tagging under the photo, whoever made it.
+    async fn taggings_under(&self, image: &ImageId) -> Result<Vec<Key>, Failure> {
+        let filter = Filter::Partition { pk: image.to_string(), sk_prefix: "PERSON#".into() };
+        let mut query = Query { filter, after: None, limit: 256, backwards: false };
+        let mut keys = Vec::new();
+        loop {
+            let page = self.ports.store.query(&query).await?;
+            keys.extend(page.items.into_iter().map(|item| item.key));
+            match page.last {
+                Some(last) => query.after = Some(last),
+                None => return Ok(keys),
+            }
+        }
+    }
+
+    /// Faces of other photos to know persons by who are known by nothing but this one.
+    async fn known_by_instead(&self, image: &ImageId, state: Option<&PhotoState>) -> Result<Vec<FaceId>, Failure> {
+        let mut instead = Vec::new();
+        let Some(state) = state else { return Ok(instead) };
+        let merges = self.ports.index.merges();
+        for person in merges.all_now(&state.persons) {
+            let members: Vec<_> = merges.members(person).into_iter().collect();
+            let faces = self.ports.store.faces_of(&members).await?;
+            let others: Vec<_> =
+                faces.into_iter().map(|decided| decided.kept).filter(|f| f.face.image != *image).collect();
+            if !others.iter().any(|face| face.template) {
+                instead.extend(others.into_iter().take(Gallery::TEMPLATES).map(|face| face.face));
+            }
+        }
+        Ok(instead)
+    }
+
+    /// The photo's original, whatever kind of file it is.
+    async fn stored_original(&self, image: &ImageId) -> Result<Option<String>, Failure> {
+        for ending in ENDINGS {
+            let key = format!("originals/{image}.{ending}");
+            if self.ports.objects.head(&key).await?.is_some() {
+                return Ok(Some(key));
+            }
+        }
+        Ok(None)
+    }
+
+    async fn version_of(&self, key: &str) -> Result<Option<String>, Failure> {
+        match self.ports.objects.get(key, self.rules.max_bytes).await {
+            Ok(object) => Ok(Some(object.version)),
+            Err(ObjectsError::NotFound(_) | ObjectsError::TooLarge { .. }) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
