@@ -155,11 +155,11 @@ fn read(path: &Path) -> Result<String, ConfigError> {
 
 /// Whether a variable that starts like a setting belongs to somebody else.
 pub(crate) fn is_foreign(rest: &str) -> bool {
-    // `SPARKS_CONFIG` is the path of the file and `SPARKS_LOG` the log filter: both are needed before
-    // there are settings. `SPARKS_TEST_` steers tests. For a service called `sparks` Kubernetes puts
+    // `SPARKS_CONFIG` is the path of the file, `SPARKS_LOG` the log filter and `SPARKS_LOG_FORMAT` its form: all
+    // are needed before there are settings. `SPARKS_TEST_` steers tests. For a service called `sparks` Kubernetes puts
     // `SPARKS_SERVICE_HOST`, `SPARKS_PORT`, `SPARKS_PORT_80_TCP` and the like into every pod of the
     // namespace, and nobody who only named a service should find the worker refusing to start.
-    matches!(rest, "CONFIG" | "LOG" | "PORT")
+    matches!(rest, "CONFIG" | "LOG" | "LOG_FORMAT" | "PORT")
         || ["TEST_", "SERVICE_", "PORT_"].iter().any(|start| rest.starts_with(start))
 }
 

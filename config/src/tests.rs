@@ -154,6 +154,7 @@ fn what_others_put_into_the_environment_is_ignored() {
         "SPARKS_PORT_80_TCP_ADDR",
         "SPARKS_CONFIG",
         "SPARKS_LOG",
+        "SPARKS_LOG_FORMAT",
         "SPARKS_TEST_SEED",
         "SPARKSJOBS",
         "PATH",

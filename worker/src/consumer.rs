@@ -40,7 +40,7 @@ impl Consumer {
         let lease = Lease::keep(Arc::clone(&self.queue), delivery.clone(), self.visibility);
         let result = self.work(&delivery, &turn).await;
         if let Err(failure) = &result {
-            tracing::info!(message = %id.0, receives = delivery.receives, %failure, "not done");
+            tracing::info!(message_id = %id.0, receives = delivery.receives, %failure, "not done");
         }
         let settlement = settlement(&result, delivery.receives, self.max_receives);
         drop((turn, lease));

@@ -15,7 +15,7 @@ impl Lease {
             loop {
                 tokio::time::sleep(visibility / 3).await;
                 if let Err(error) = queue.extend(&delivery).await {
-                    tracing::warn!(message = %delivery.id.0, %error, "cannot extend the lease");
+                    tracing::warn!(message_id = %delivery.id.0, %error, "cannot extend the lease");
                 }
             }
         }))

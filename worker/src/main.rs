@@ -8,28 +8,21 @@ mod evaluate;
 mod ingest;
 mod lease;
 mod output;
+mod telemetry;
 mod wiring;
 
-use std::{
-    io::{self, IsTerminal},
-    process::ExitCode,
-};
+use std::{io, process::ExitCode};
 
 use clap::Parser;
-use tracing_subscriber::{
-    Layer,
-    filter::{LevelFilter, Targets},
-    layer::SubscriberExt,
-    util::SubscriberInitExt,
-};
 
 use cli::{Cli, Command};
 use output::Output;
+use telemetry::logs;
 use wiring::WrongUse;
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    log_to_stderr();
+    logs::start(logs::Style::Command);
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return complain(&anyhow::Error::new(error).context("cannot start")),
@@ -61,14 +54,6 @@ async fn run(cli: Cli, output: &mut Output) -> anyhow::Result<ExitCode> {
         Command::Synth(args) => commands::synth::run(args, output),
         Command::Completions { shell } => commands::completions::run(shell, output),
     }
-}
-
-/// Warnings, or what `SPARKS_LOG` asks for (`debug`, `sparks_engine=trace`, ...).
-fn log_to_stderr() {
-    let wanted = std::env::var("SPARKS_LOG").ok().and_then(|wanted| wanted.parse().ok());
-    let filter = wanted.unwrap_or_else(|| Targets::new().with_default(LevelFilter::WARN));
-    let lines = tracing_subscriber::fmt::layer().with_writer(io::stderr).with_ansi(io::stderr().is_terminal());
-    tracing_subscriber::registry().with(lines.with_filter(filter)).init();
 }
 
 /// Exit code 2 says that the call or a setting is wrong; 1 that the work failed.
