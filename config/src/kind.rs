@@ -20,7 +20,7 @@ impl Kind {
     pub(crate) fn of(key: &str) -> Option<Kind> {
         use Kind::{Choice, Number, Several, Switch, Text, Whole};
         Some(match key {
-            "data" | "uploader" => Text,
+            "data" | "uploader" | "bucket" | "run.listen" => Text,
             "jobs" => Whole(0..=1024),
             "limits.max_bytes" | "limits.max_metadata_bytes" => Whole(1..=1 << 32),
             "limits.max_megapixels" => Whole(1..=10_000),
@@ -41,6 +41,9 @@ impl Kind {
             "table.tagging_s3_key" => Choice(&["large", "original"]),
             "queue.visibility_seconds" => Whole(1..=43_200),
             "queue.max_receives" | "queue.max_deaths" => Whole(1..=1000),
+            "queue.wait_seconds" => Whole(0..=1_209_600),
+            "publish.thumbnails" | "publish.events" | "run.inbox" => Switch,
+            "run.grace_seconds" => Whole(0..=3600),
             _ => match key.strip_prefix("variants.")?.split_once('.')?.1 {
                 "fit" => Choice(&["inside", "cover"]),
                 "width" | "height" => Whole(1..=16_383),

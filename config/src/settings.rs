@@ -14,6 +14,8 @@ pub struct Settings {
     pub uploader: String,
     /// Photos worked on at once; 0 means one per core.
     pub jobs: usize,
+    /// The bucket's name.
+    pub bucket: String,
     /// What an upload may demand before it is refused.
     pub limits: Limits,
     /// The derived images.
@@ -26,6 +28,10 @@ pub struct Settings {
     pub table: Table,
     /// Delivery of the work.
     pub queue: Queue,
+    /// What others are told.
+    pub publish: Publish,
+    /// The worker that runs for long.
+    pub run: Run,
 }
 
 /// What an upload may demand before it is refused.
@@ -188,4 +194,28 @@ pub struct Queue {
     pub max_receives: u32,
     /// Receives without any settlement before a dead letter.
     pub max_deaths: u32,
+    /// Seconds a message waits for what somebody else has yet to make.
+    pub wait_seconds: u64,
+}
+
+/// What others are told.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Publish {
+    /// That a photo's pictures are made.
+    pub thumbnails: bool,
+    /// What the log says.
+    pub events: bool,
+}
+
+/// The worker that runs for long.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Run {
+    /// Address of the health checks.
+    pub listen: String,
+    /// Seconds for work in hand to end.
+    pub grace_seconds: u64,
+    /// Whether the inbox is watched.
+    pub inbox: bool,
 }

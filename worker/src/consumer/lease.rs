@@ -2,20 +2,25 @@
 
 use std::{sync::Arc, time::Duration};
 
-use sparks_engine::{Delivery, Queue};
+use sparks_engine::{Delivery, Queue, QueueError};
 use tokio::task::JoinHandle;
 
 /// Extends the lease on a delivery at a third of its time.
 pub struct Lease(JoinHandle<()>);
 
 impl Lease {
-    /// Keeps the lease from now on.
+    /// Keeps the lease from now on, until somebody else has the message.
     pub fn keep(queue: Arc<dyn Queue>, delivery: Delivery, visibility: Duration) -> Self {
         Self(tokio::spawn(async move {
             loop {
                 tokio::time::sleep(visibility / 3).await;
-                if let Err(error) = queue.extend(&delivery).await {
-                    tracing::warn!(message_id = %delivery.id.0, %error, "cannot extend the lease");
+                match queue.extend(&delivery).await {
+                    Ok(()) => {}
+                    Err(error @ QueueError::LeaseLost(_)) => {
+                        tracing::warn!(message_id = %delivery.id.0, %error);
+                        return;
+                    }
+                    Err(error) => tracing::warn!(message_id = %delivery.id.0, %error, "cannot extend the lease"),
                 }
             }
         }))

@@ -1,0 +1,106 @@
+//! A message on its way: raw, understood, in progress, finished. Each state consumes the one before it, so nothing is worked
+//! on without a lease, and nothing settled that was not worked on.
+
+use std::{sync::Arc, time::Duration};
+
+use sparks_engine::{Delivery, Failure, Pipeline, Queue, Request, Ticket, understand};
+use tracing::Instrument;
+
+use super::lease::Lease;
+use crate::telemetry::metrics::Metrics;
+
+/// As the queue handed it over.
+pub struct Raw {
+    pub delivery: Delivery,
+    pub turn: Ticket,
+}
+
+/// What it asks for.
+pub struct Understood {
+    delivery: Delivery,
+    turn: Ticket,
+    requests: Vec<Request>,
+}
+
+/// Somebody works on it, and its lease is kept.
+pub struct InProgress {
+    message: Understood,
+    lease: Lease,
+}
+
+/// Nobody works on it any more; the queue has yet to be told.
+pub struct Finished {
+    pub delivery: Delivery,
+    pub result: Result<(), Failure>,
+}
+
+impl Raw {
+    /// Reads the message. One that says nothing we know is finished already.
+    pub fn understand(self, bucket: &str) -> Result<Understood, Finished> {
+        let Self { delivery, turn } = self;
+        match understand(&delivery.body, bucket) {
+            Ok(requests) => Ok(Understood { delivery, turn, requests }),
+            Err(malformed) => Err(Finished { delivery, result: Err(malformed.into()) }),
+        }
+    }
+}
+
+impl Understood {
+    /// Keeps the lease from now on.
+    pub fn begin(self, queue: &Arc<dyn Queue>, visibility: Duration) -> InProgress {
+        let lease = Lease::keep(Arc::clone(queue), self.delivery.clone(), visibility);
+        InProgress { message: self, lease }
+    }
+}
+
+impl InProgress {
+    /// Does everything that the message asks for, in its order. What was done before is found done.
+    pub async fn work(self, pipeline: &Pipeline, metrics: &Metrics) -> Finished {
+        let Self { message: Understood { delivery, turn, requests }, lease } = self;
+        let mut result = Ok(());
+        for request in requests {
+            let span = tracing::info_span!("request", image = tracing::field::Empty, key = tracing::field::Empty);
+            describe(&request, &span);
+            result = work(request, &turn, pipeline, metrics).instrument(span).await;
+            if result.is_err() {
+                break;
+            }
+        }
+        drop((turn, lease));
+        Finished { delivery, result }
+    }
+}
+
+async fn work(request: Request, turn: &Ticket, pipeline: &Pipeline, metrics: &Metrics) -> Result<(), Failure> {
+    let is_profile = matches!(request, Request::Profile(_));
+    let outcome = pipeline.handle(request, turn).await?;
+    metrics.photo(if is_profile { "profile" } else { outcome.name() });
+    match outcome {
+        sparks_engine::Outcome::Committed(committed) => {
+            for recorded in committed.recorded() {
+                tracing::info!(event = %recorded.id, event_type = recorded.event.event_type(), seq = recorded.seq.0, "committed");
+            }
+        }
+        sparks_engine::Outcome::Rejected(reason) => tracing::info!(reason = reason.message, "rejected"),
+        sparks_engine::Outcome::Ignored(why) => tracing::debug!(why, "ignored"),
+        other => tracing::info!("{}", other.name()),
+    }
+    Ok(())
+}
+
+/// What every line about it names.
+fn describe(request: &Request, span: &tracing::Span) {
+    let (image, key) = match request {
+        Request::Photo(photo) => (Some(&photo.image), Some(&photo.key)),
+        Request::Removed(removed) => (Some(&removed.image), Some(&removed.key)),
+        Request::Delete(delete) => (Some(&delete.image), None),
+        Request::Profile(profile) => (None, Some(&profile.key)),
+        Request::Ignored { .. } => (None, None),
+    };
+    if let Some(image) = image {
+        span.record("image", tracing::field::display(image));
+    }
+    if let Some(key) = key {
+        span.record("key", key.as_str());
+    }
+}

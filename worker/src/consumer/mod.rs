@@ -1,0 +1,127 @@
+//! Takes messages off the queue and works them off, several at once.
+
+mod breaker;
+mod lease;
+mod message;
+
+use std::{sync::Arc, time::Duration};
+
+use sparks_engine::{
+    Cause, Class, Clock, Failure, MessageId, Perseverance, Pipeline, Queue, QueueError, Settlement, Turnstile,
+};
+use tokio::sync::Mutex;
+use tracing::Instrument;
+
+pub use breaker::Breaker;
+pub use message::Raw;
+use message::Finished;
+
+use crate::telemetry::metrics::Metrics;
+
+/// Works messages off. Clones share the line of arrival.
+#[derive(Clone)]
+pub struct Consumer {
+    /// Where messages come from.
+    pub queue: Arc<dyn Queue>,
+    /// Who does what they ask for.
+    pub pipeline: Arc<Pipeline>,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// Who knows whether the world is there; without, a failure is always the message's.
+    pub breaker: Option<Breaker>,
+    /// The numbers.
+    pub metrics: Metrics,
+    /// The bucket's name.
+    pub bucket: Arc<str>,
+    /// How long a lease lasts.
+    pub visibility: Duration,
+    /// How often and how long to try.
+    pub perseverance: Perseverance,
+    /// The line of arrival.
+    pub line: Arc<Mutex<Turnstile>>,
+}
+
+/// A message that was worked on.
+pub struct Worked {
+    /// Which.
+    pub message: MessageId,
+    /// Whether nobody need look at it again.
+    pub settled: bool,
+}
+
+impl Consumer {
+    /// At most so many messages. The order of receiving is the order of the line: nobody else receives in between.
+    pub async fn receive(&self, most: usize) -> Result<Vec<Raw>, QueueError> {
+        let line = self.line.lock().await;
+        let deliveries = self.queue.receive(most).await?;
+        Ok(deliveries.into_iter().map(|delivery| Raw { delivery, turn: line.ticket() }).collect())
+    }
+
+    /// Works off one message.
+    pub async fn work_off(&self, raw: Raw) -> Result<Worked, QueueError> {
+        let span = tracing::info_span!("message", message_id = %raw.delivery.id.0, receives = raw.delivery.receives);
+        async {
+            let finished = match raw.understand(&self.bucket) {
+                Ok(understood) => {
+                    understood.begin(&self.queue, self.visibility).work(&self.pipeline, &self.metrics).await
+                }
+                Err(finished) => finished,
+            };
+            self.settle(finished).await
+        }
+        .instrument(span)
+        .await
+    }
+
+    async fn settle(&self, Finished { delivery, result }: Finished) -> Result<Worked, QueueError> {
+        let message = delivery.id.clone();
+        let settlement = match &result {
+            Err(failure) if failure.cause == Cause::Unavailable && self.is_outage().await => {
+                self.metrics.retried("unavailable");
+                Settlement::Release
+            }
+            _ => self.perseverance.settlement(&result, &delivery, self.clock.now()),
+        };
+        self.tell(&result, &settlement);
+        let settled = matches!(settlement, Settlement::Done | Settlement::DeadLetter { .. });
+        match self.queue.settle(delivery, settlement).await {
+            Ok(()) => Ok(Worked { message, settled }),
+            // Somebody else has it now, and will find it committed.
+            Err(QueueError::LeaseLost(_)) => Ok(Worked { message, settled: false }),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Whether the failure is the world's and not the message's.
+    async fn is_outage(&self) -> bool {
+        match &self.breaker {
+            Some(breaker) => breaker.is_down().await,
+            None => false,
+        }
+    }
+
+    fn tell(&self, result: &Result<(), Failure>, settlement: &Settlement) {
+        let (name, again) = match settlement {
+            Settlement::Done => ("done", None),
+            Settlement::Retry(after) => ("retry", Some(*after)),
+            Settlement::Wait(after) => ("wait", Some(*after)),
+            Settlement::Release => ("release", Some(Duration::ZERO)),
+            Settlement::DeadLetter { .. } => ("dead", None),
+        };
+        self.metrics.settled(name);
+        let Err(failure) = result else { return };
+        let (cause, seconds) = (failure.cause.code(), again.map(|again| again.as_secs_f32()));
+        match (failure.cause.class(), settlement) {
+            (_, Settlement::DeadLetter { .. }) => tracing::error!(cause, %failure, "dead letter"),
+            (Class::NotYet, _) => {
+                self.metrics.retried("not_yet");
+                tracing::info!(cause, %failure, seconds, "not yet");
+            }
+            (_, Settlement::Retry(_)) => {
+                self.metrics.retried("transient");
+                tracing::warn!(cause, %failure, seconds, "will be tried again");
+            }
+            _ => tracing::warn!(cause, %failure, "given back"),
+        }
+    }
+}
