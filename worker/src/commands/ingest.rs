@@ -15,6 +15,7 @@ use crate::{
     consumer::{Consumer, Worked},
     ingest::{Album, Submitter, Summary, Tidied, discover},
     output::{Output, progress},
+    upload::Uploader,
     wiring::{self, WrongUse},
 };
 
@@ -40,7 +41,7 @@ pub async fn run(global: &Global, args: IngestArgs, output: &mut Output) -> anyh
     for (path, reason) in found.unreadable {
         album.failed(path, reason);
     }
-    let submitter = Submitter {
+    let uploader = Uploader {
         backend: Arc::clone(&backend),
         darkroom,
         pipeline: Arc::clone(&pipeline),
@@ -48,6 +49,7 @@ pub async fn run(global: &Global, args: IngestArgs, output: &mut Output) -> anyh
         uploader,
         max_bytes: settings.limits.max_bytes,
     };
+    let submitter = Submitter { uploader };
     let ((), worked) =
         tokio::join!(submitter.submit_all(found.files, &album), work(&settings, &backend, &pipeline, &album));
     worked?;
