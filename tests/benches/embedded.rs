@@ -20,7 +20,8 @@ use std::{
 use photo::Arrival;
 use rustix::time::{ClockId, clock_gettime};
 use sparks_embedded::{Embedded, Patience, Submission};
-use sparks_engine::{PhotoRef, Pipeline, Queue, Settlement, Turnstile};
+use sparks_engine::{Pipeline, Queue, Settlement, Turnstile};
+use sparks_tests::worker::photos_in;
 
 const SMALL: usize = 1_000;
 const ROUNDS: usize = 20;
@@ -88,7 +89,7 @@ impl Store {
         let submission = self.backend.intake.submit(photo::upload(n, arrival)).await.unwrap();
         assert!(matches!(submission, Submission::Queued(_)));
         let delivery = self.backend.queue.receive(1).await.unwrap().pop().unwrap();
-        for photo in PhotoRef::parse(&delivery.body).unwrap() {
+        for photo in photos_in(&delivery.body).unwrap() {
             self.pipeline.process(photo, &self.line.ticket()).await.unwrap();
         }
         self.backend.queue.settle(delivery, Settlement::Done).await.unwrap();

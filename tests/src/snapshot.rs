@@ -34,7 +34,7 @@ pub struct Snapshot {
 }
 
 /// Attributes that say when something happened.
-const TIMES: [&str; 4] = ["createdAt", "lastModified", "processedAt", "uploaded_datetime"];
+const TIMES: [&str; 5] = ["createdAt", "lastModified", "processedAt", "sequencer", "uploaded_datetime"];
 
 impl Snapshot {
     /// Looks at everything in the folder.
@@ -46,7 +46,7 @@ impl Snapshot {
         let letters = backend.queue.list().await.expect("the dead letters");
         Self {
             rows: rows.into_iter().map(|row| timeless(row.into_json()).to_string()).collect(),
-            log: log.iter().map(|r| format!("{} {} {} {}", r.seq, r.id, r.actor, r.event.to_data())).collect(),
+            log: log.iter().map(line).collect(),
             objects: objects(&folder.join("objects")),
             dead: letters.into_iter().map(|letter| letter.reason).collect(),
             unsettled: depth.waiting + depth.leased + depth.delayed,
@@ -67,6 +67,11 @@ impl Snapshot {
         let parts: Vec<String> = parts.into_iter().flatten().collect();
         (!parts.is_empty()).then(|| parts.join("; "))
     }
+}
+
+fn line(recorded: &Recorded) -> String {
+    let data = serde_json::from_str(&recorded.event.to_data()).expect("an event in JSON");
+    format!("{} {} {} {}", recorded.seq, recorded.id, recorded.actor, timeless(data))
 }
 
 /// The whole log.

@@ -5,9 +5,9 @@ use std::{path::Path, sync::Arc, time::Duration};
 use sparks_domain::{ImageId, PersonId, Policy, Projection, Threshold};
 use sparks_embedded::{Embedded, FileObjects, Patience, Submission, Upload};
 use sparks_engine::{
-    Clock, Content, Cpu, Failure, GalleryIndex, Maintenance, Objects, OnCpu, PhotoRef, Pipeline, Ports, PutMode, Queue,
-    QueueError, Rebuilder, Register, RegisterRules, Rules, Settlement, Store, StoreError, SystemClock, Turnstile,
-    settlement,
+    Clock, Content, Cpu, Failure, GalleryIndex, Maintenance, Malformed, Objects, OnCpu, PhotoRef, Pipeline, Ports,
+    PutMode, Queue, QueueError, Rebuilder, Register, RegisterRules, Request, Rules, Settlement, Store, StoreError,
+    SystemClock, Turnstile, settlement, understand,
 };
 use sparks_faces::Synthetic;
 use sparks_media::{CropSpec, Fit, Lab, Limits, VariantSpec};
@@ -48,6 +48,15 @@ pub async fn upload(backend: &Embedded, photos: &[Photo]) {
         let submitted = backend.intake.submit(upload).await.expect("a submission");
         assert!(matches!(submitted, Submission::Queued(_)), "photo {} is {submitted:?}", photo.number);
     }
+}
+
+/// The photos that a message to [`upload`]'s bucket names.
+pub fn photos_in(body: &str) -> Result<Vec<PhotoRef>, Malformed> {
+    let photo = |request| match request {
+        Request::Photo(photo) => Some(photo),
+        _ => None,
+    };
+    Ok(understand(body, "local")?.into_iter().filter_map(photo).collect())
 }
 
 /// Who makes pictures: the real one, with pictures that are quickly made.
@@ -159,7 +168,7 @@ impl Worker {
     async fn next(&self) -> Result<bool, QueueError> {
         let Some(delivery) = self.queue.receive(1).await?.pop() else { return Ok(false) };
         let turn = self.line.ticket();
-        let result = match PhotoRef::parse(&delivery.body) {
+        let result = match photos_in(&delivery.body) {
             Err(malformed) => Err(Failure::Poison(malformed.to_string())),
             Ok(photos) => self.process(photos, &turn).await,
         };

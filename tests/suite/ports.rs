@@ -11,6 +11,8 @@ mod ports {
     mod identity;
     mod joined;
     mod joined_crash;
+    mod messages;
+    mod messages_fuzzed;
     mod migration;
     mod rebuild;
     mod redelivery;

@@ -5,10 +5,8 @@ mod commands;
 mod consumer;
 mod draw;
 mod evaluate;
-#[expect(dead_code, reason = "used by `sparks run`")]
 mod inbox;
 mod ingest;
-mod lease;
 mod output;
 mod telemetry;
 mod upload;

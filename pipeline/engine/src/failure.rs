@@ -112,12 +112,16 @@ impl Failure {
 
 impl From<Malformed> for Failure {
     fn from(malformed: Malformed) -> Self {
-        let cause = match malformed {
-            Malformed::BadKey { .. } => Cause::BadKey,
-            Malformed::OtherBucket { .. } => Cause::OtherBucket,
-            _ => Cause::Malformed,
-        };
-        Self::new(cause, malformed)
+        Self::new(cause(&malformed), malformed)
+    }
+}
+
+fn cause(malformed: &Malformed) -> Cause {
+    match malformed {
+        Malformed::InRecord { malformed, .. } => cause(malformed),
+        Malformed::BadKey { .. } => Cause::BadKey,
+        Malformed::OtherBucket { .. } => Cause::OtherBucket,
+        _ => Cause::Malformed,
     }
 }
 

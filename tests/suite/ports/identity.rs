@@ -5,12 +5,12 @@ use std::{path::Path, sync::Arc};
 use rusqlite::Connection;
 use sparks_domain::{Key, Seq};
 use sparks_embedded::Embedded;
-use sparks_engine::{Objects, PhotoRef, Queue, Settlement, Store, Turnstile};
+use sparks_engine::{Objects, Queue, Settlement, Store, Turnstile};
 use sparks_tests::{
     album::{Photo, album},
     samples::person,
     snapshot::{count, groups, read_log, truth},
-    worker::{drain, open, persons_in, pipeline, rebuilder, upload},
+    worker::{drain, open, persons_in, photos_in, pipeline, rebuilder, upload},
 };
 use tokio::{sync::Barrier, task::JoinSet};
 
@@ -30,7 +30,7 @@ async fn stampede(folder: &Path, backends: usize, photos: &[Photo]) -> u64 {
             let objects = Arc::clone(&backend.objects) as Arc<dyn Objects>;
             let pipeline = pipeline(store, objects).await.unwrap();
             start.wait().await;
-            for photo in PhotoRef::parse(&delivery.body).unwrap() {
+            for photo in photos_in(&delivery.body).unwrap() {
                 pipeline.process(photo, &Turnstile::default().ticket()).await.unwrap();
             }
             owner.queue.settle(delivery, Settlement::Done).await.unwrap();

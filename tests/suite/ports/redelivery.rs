@@ -17,7 +17,7 @@ use sparks_tests::{
     album::{Photo, album},
     samples::{source, uploader},
     snapshot::{Snapshot, count, read_log},
-    worker::{drain, image_of, open, pipeline, upload},
+    worker::{drain, image_of, open, photos_in, pipeline, upload},
 };
 
 use super::embedded::Folders;
@@ -90,6 +90,7 @@ async fn committed_without_crop(folders: &Folders) -> (Embedded, PhotoRef) {
         version: Some(FileObjects::version(&photos[0].jpeg)),
         sequencer: None,
         file_name: None,
+        finished: None,
     };
     (backend, photo)
 }
@@ -140,7 +141,7 @@ async fn a_redelivery_asserts_our_attributes_again() {
     let message = backend.queue.receive(1).await.unwrap().remove(0);
     let body = message.body.clone();
     let first = pipeline_over(&backend, store(&backend)).await;
-    let photo = || PhotoRef::parse(&body).unwrap().remove(0);
+    let photo = || photos_in(&body).unwrap().remove(0);
     process(&first, photo()).await;
     let clean = Snapshot::take(&folder, &backend).await;
 
@@ -161,7 +162,8 @@ async fn a_photo_whose_row_is_late_waits_for_it() {
     let (image, key) = (image_of(&photo), format!("originals/{}.jpg", image_of(&photo)));
     let content = sparks_engine::Content::picture("image/jpeg");
     backend.objects.put(&key, photo.jpeg, content, sparks_engine::PutMode::Replace).await.unwrap();
-    let body = json!({ "Records": [{ "s3": { "object": { "key": key } } }] }).to_string();
+    let body =
+        json!({ "Records": [{ "s3": { "bucket": { "name": "local" }, "object": { "key": key } } }] }).to_string();
     backend.queue.send(&body, "late").await.unwrap();
 
     let late = async {

@@ -24,8 +24,9 @@ pub(super) fn open<'a>(fields: &Fields<'a>) -> Result<Option<Opened<'a>>, Malfor
     match fields.required_text("Type")? {
         "Notification" => fields.required_text("Message").map(|letter| Some(Opened::Letter(letter))),
         kind @ ("SubscriptionConfirmation" | "UnsubscribeConfirmation") => {
-            let topic = cut(fields.text("TopicArn")?.unwrap_or("a topic"));
-            let why = format!("a {kind} of {topic} is answered by whoever sets the topic up, not by a worker");
+            let topic = cut(fields.text("TopicArn")?.unwrap_or_default());
+            let why =
+                format!("SNS's {kind} of the topic {topic:?} is answered by whoever set that up, not by a worker");
             Ok(Some(Opened::Notice { why }))
         }
         other => {
