@@ -7,13 +7,13 @@ use sparks_config::{Analyzer, FaceModel, Loaded, Settings, TaggingKey as Tagging
 use sparks_domain::{Policy, Projection, TaggingKey, Threshold};
 use sparks_embedded::{Embedded, Patience};
 use sparks_engine::{
-    Clock, Cpu, Darkroom, FaceAnalyzer, GalleryIndex, NoFaces, OnCpu, Pipeline, Ports, Rebuilder, Register,
-    RegisterRules, Rules, Store, SystemClock,
+    Announcements, Clock, Cpu, Darkroom, FaceAnalyzer, GalleryIndex, NoFaces, OnCpu, Perseverance, Pipeline, Ports,
+    Publisher, Queue, Rebuilder, Register, RegisterRules, Rules, Store, SystemClock,
 };
 use sparks_faces::{Embedders, Local, LocalOptions, Synthetic};
 use sparks_media::{CropSpec, Fit, Lab, Limits, VariantSpec};
 
-use crate::cli::Global;
+use crate::{cli::Global, consumer::Consumer, telemetry::metrics::Metrics, upload::Uploader};
 
 /// A call that cannot be meant like this. Exit code 2.
 #[derive(Debug, thiserror::Error)]
@@ -78,6 +78,7 @@ pub fn pipeline(
     cpu: Cpu,
     analyzer: Arc<dyn FaceAnalyzer>,
     index: Arc<GalleryIndex>,
+    metrics: &Metrics,
 ) -> Result<Pipeline, WrongUse> {
     let ports = Ports {
         objects: Arc::clone(&backend.objects) as Arc<dyn sparks_engine::Objects>,
@@ -85,6 +86,8 @@ pub fn pipeline(
         darkroom: darkroom(settings),
         analyzer,
         index,
+        publisher: Arc::clone(&backend.publisher) as Arc<dyn Publisher>,
+        meter: Arc::new(metrics.clone()),
         clock: clock(),
     };
     let rules = Rules {
@@ -92,8 +95,41 @@ pub fn pipeline(
         projection: projection(settings),
         max_bytes: settings.limits.max_bytes,
         actor: ACTOR.to_owned(),
+        bucket: settings.bucket.clone(),
+        announcements: Announcements { thumbnails: settings.publish.thumbnails, events: settings.publish.events },
     };
     Ok(Pipeline::new(ports, cpu, rules))
+}
+
+/// Who works messages off.
+pub fn consumer(settings: &Settings, backend: &Embedded, pipeline: Arc<Pipeline>, metrics: &Metrics) -> Consumer {
+    Consumer {
+        queue: Arc::clone(&backend.queue) as Arc<dyn Queue>,
+        pipeline,
+        clock: clock(),
+        breaker: None,
+        metrics: metrics.clone(),
+        bucket: settings.bucket.as_str().into(),
+        visibility: Duration::from_secs(settings.queue.visibility_seconds),
+        perseverance: Perseverance {
+            max_receives: settings.queue.max_receives,
+            max_wait: Duration::from_secs(settings.queue.wait_seconds),
+        },
+        line: Arc::default(),
+    }
+}
+
+/// Who uploads files, as the platform does.
+pub fn uploader(settings: &Settings, backend: &Arc<Embedded>, pipeline: &Arc<Pipeline>) -> Result<Uploader, WrongUse> {
+    Ok(Uploader {
+        backend: Arc::clone(backend),
+        bucket: settings.bucket.clone(),
+        darkroom: darkroom(settings),
+        pipeline: Arc::clone(pipeline),
+        clock: clock(),
+        uploader: settings.uploader.parse().map_err(|error| WrongUse(format!("uploader: {error}")))?,
+        max_bytes: settings.limits.max_bytes,
+    })
 }
 
 /// Who knows who is who.

@@ -18,6 +18,8 @@ pub struct Intake {
 /// A file that somebody gives us.
 #[derive(Debug, Clone)]
 pub struct Upload {
+    /// The bucket's name, as the message calls it.
+    pub bucket: String,
     /// Its photo.
     pub image: ImageId,
     /// Who uploads it.
@@ -100,6 +102,6 @@ fn submit(tx: &Transaction<'_>, upload: &Upload) -> Result<Submission, DatabaseE
     tx.prepare_cached("DELETE FROM dead_letters WHERE deduplication = ?")?.execute(params![deduplication])?;
     // A later upload of the same photo is a later version of it, even with the same content.
     let sequencer = format!("{:016X}", upload.when.as_millis());
-    let body = upload_event("local", &upload.key, upload.bytes, &upload.version, &sequencer, &upload.file_name);
+    let body = upload_event(&upload.bucket, &upload.key, upload.bytes, &upload.version, &sequencer, &upload.file_name);
     Ok(Submission::Queued(queue::send(tx, &body, &deduplication)?))
 }

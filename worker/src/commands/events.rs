@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use serde_json::{Value, json};
-use sparks_domain::{Event, Recorded, Seq};
+use sparks_domain::{DeletionCause, Event, Recorded, Seq};
 use sparks_engine::Store;
 
 use crate::{
@@ -60,6 +60,16 @@ fn brief(recorded: &Recorded) -> String {
         }
         Event::PersonsMerged(e) => format!("{} is {} ({})", e.from, e.into, recorded.id),
         Event::MergeUndone(e) => format!("{} is not {} ({})", e.from, e.into, e.merge),
+        Event::PhotoDeleted(e) => match e.cause {
+            DeletionCause::Asked => format!("{} as its owner wished", e.image_id),
+            DeletionCause::OriginalRemoved => format!("{} after its original", e.image_id),
+        },
+        Event::ProfileProcessed(e) => {
+            format!("{} is {}", e.email, e.person().map_or_else(|| "nobody known".into(), |person| person.to_string()))
+        }
+        Event::PersonsForgotten(e) => e.persons.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "),
+        Event::PersonReinstated(e) => format!("{} by {}", e.person, e.face),
+        Event::PersonPictured(e) => format!("{} by {}", e.person, e.face),
     };
     format!("{:>9}  {}  {:<16}  {about}", recorded.seq.0, recorded.when, recorded.event.event_type())
 }

@@ -7,15 +7,16 @@ use std::{
 };
 
 use sparks_config::{Consolidation, Settings};
+use sparks_domain::Email;
 use sparks_embedded::Embedded;
-use sparks_engine::{Cpu, FaceIndex, Pipeline, Queue, Register};
+use sparks_engine::{Cpu, FaceIndex, Pipeline, Register};
 
 use crate::{
     cli::{Faces, Global, IngestArgs},
-    consumer::{Consumer, Worked},
+    consumer::Worked,
     ingest::{Album, Submitter, Summary, Tidied, discover},
     output::{Output, progress},
-    upload::Uploader,
+    telemetry::metrics::Metrics,
     wiring::{self, WrongUse},
 };
 
@@ -23,17 +24,18 @@ use crate::{
 pub async fn run(global: &Global, args: IngestArgs, output: &mut Output) -> anyhow::Result<ExitCode> {
     let started = Instant::now();
     let settings = wiring::settings(global, &flags(&args))?.settings;
-    let uploader = settings.uploader.parse().map_err(|error| WrongUse(format!("uploader: {error}")))?;
+    let _: Email = settings.uploader.parse().map_err(|error| WrongUse(format!("uploader: {error}")))?;
     if let Some(missing) = args.paths.iter().find(|path| !path.exists() && !path.is_symlink()) {
         return Err(WrongUse(format!("{}: there is no such file or folder", missing.display())).into());
     }
     let cpu = Cpu::new(wiring::jobs(&settings));
     let analyzer = wiring::analyzer(&settings, &cpu)?;
+    let metrics = Metrics::new();
     let backend = Arc::new(wiring::open_or_create(&settings)?);
     let index = wiring::index(&settings, &backend).await?;
     let register = wiring::register(&settings, &backend, Arc::clone(&index))?;
     register.follow(|_| ()).await?; // what an interrupted call left undone
-    let pipeline = Arc::new(wiring::pipeline(&settings, &backend, cpu, analyzer, Arc::clone(&index))?);
+    let pipeline = Arc::new(wiring::pipeline(&settings, &backend, cpu, analyzer, Arc::clone(&index), &metrics)?);
     let darkroom = wiring::darkroom(&settings);
     let found = discover(&args.paths, &wiring::data_folder(&settings), darkroom.as_ref());
 
@@ -41,17 +43,10 @@ pub async fn run(global: &Global, args: IngestArgs, output: &mut Output) -> anyh
     for (path, reason) in found.unreadable {
         album.failed(path, reason);
     }
-    let uploader = Uploader {
-        backend: Arc::clone(&backend),
-        darkroom,
-        pipeline: Arc::clone(&pipeline),
-        clock: wiring::clock(),
-        uploader,
-        max_bytes: settings.limits.max_bytes,
-    };
+    let uploader = wiring::uploader(&settings, &backend, &pipeline)?;
     let submitter = Submitter { uploader };
     let ((), worked) =
-        tokio::join!(submitter.submit_all(found.files, &album), work(&settings, &backend, &pipeline, &album));
+        tokio::join!(submitter.submit_all(found.files, &album), work(&settings, &backend, &pipeline, &metrics, &album));
     worked?;
 
     drop(submitter);
@@ -94,22 +89,21 @@ async fn work(
     settings: &Settings,
     backend: &Arc<Embedded>,
     pipeline: &Arc<Pipeline>,
+    metrics: &Metrics,
     album: &Arc<Album>,
 ) -> anyhow::Result<()> {
-    let consumer = Consumer::new(
-        Arc::clone(&backend.queue) as Arc<dyn Queue>,
-        Arc::clone(pipeline),
-        Duration::from_secs(settings.queue.visibility_seconds),
-        settings.queue.max_receives,
-    );
+    let consumer = wiring::consumer(settings, backend, Arc::clone(pipeline), metrics);
     let mut workers = tokio::task::JoinSet::new();
     for _ in 0..wiring::jobs(settings) {
         let (consumer, backend, album) = (consumer.clone(), Arc::clone(backend), Arc::clone(album));
         workers.spawn(async move {
             loop {
-                match consumer.next().await? {
-                    Some(Worked { message, settled: true }) => album.message_settled(&message),
-                    Some(_) => {}
+                match consumer.receive(1).await?.pop() {
+                    Some(raw) => {
+                        if let Worked { message, settled: true } = consumer.work_off(raw).await? {
+                            album.message_settled(&message);
+                        }
+                    }
                     None => {
                         album.look_again(&backend.queue).await?;
                         if album.is_settled() {

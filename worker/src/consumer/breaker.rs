@@ -37,7 +37,9 @@ impl Breaker {
         let found = self.ask().await.err();
         let mut down = self.0.down.lock().unwrap_or_else(PoisonError::into_inner);
         match (&*down, &found) {
-            (None, Some(reason)) => tracing::error!(reason, "something we depend on is down: no more messages until it is back"),
+            (None, Some(reason)) => {
+                tracing::error!(reason, "something we depend on is down: no more messages until it is back")
+            }
             (Some(_), None) => tracing::info!("everything answers again"),
             _ => {}
         }

@@ -13,8 +13,8 @@ use tokio::sync::Mutex;
 use tracing::Instrument;
 
 pub use breaker::Breaker;
-pub use message::Raw;
 use message::Finished;
+pub use message::Raw;
 
 use crate::telemetry::metrics::Metrics;
 

@@ -171,6 +171,12 @@ impl Inner {
     }
 }
 
+impl sparks_engine::Meter for Metrics {
+    fn stage(&self, stage: &'static str, took: Duration) {
+        Metrics::stage(self, stage, took);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

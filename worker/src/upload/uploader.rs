@@ -13,6 +13,8 @@ use super::Contents;
 pub struct Uploader {
     /// Where to.
     pub backend: Arc<Embedded>,
+    /// The bucket's name.
+    pub bucket: String,
     /// Who tells what a file is.
     pub darkroom: Arc<dyn Darkroom>,
     /// Who records what is too large to upload.
@@ -81,6 +83,7 @@ impl Uploader {
         let taken = about.taken_at.as_ref().and_then(sparks_domain::TakenAt::unix_seconds);
         let image = self.image_id(taken, &Sha256::digest(&bytes).into());
         let upload = Upload {
+            bucket: self.bucket.clone(),
             key: format!("originals/{image}.{}", about.extension.unwrap_or("jpg")),
             image,
             uploader: self.uploader.clone(),
