@@ -54,6 +54,18 @@ Examples:
 A file that was taken in before is a duplicate and costs nothing. Files that cannot be taken are listed with the reason and
 leave the exit code 0; work that failed makes it 1, and the same command tries it again.")]
     Ingest(IngestArgs),
+    /// Work off the queue until told to stop, and watch the inbox
+    #[command(after_help = "\
+Examples:
+  sparks run --data /var/lib/sparks
+  sparks run --config sparks.toml --listen 127.0.0.1:9464
+  sparks run --drain                       stop when nothing is left to do
+  cp *.jpg sparks-data/inbox/              taken once complete; then in inbox/done or inbox/rejected
+
+SIGTERM or SIGINT: no more messages are taken, work in hand is finished within run.grace_seconds, the rest is given back; a
+second one stops at once. Logs go to standard error, as JSON unless that is a terminal (SPARKS_LOG, SPARKS_LOG_FORMAT).
+Health and metrics: GET /healthz, /readyz, /metrics on run.listen.")]
+    Run(RunArgs),
     /// Ask the table what the platform's API would answer
     #[command(after_help = "\
 Examples:
@@ -121,6 +133,33 @@ pub struct IngestArgs {
     /// Photos worked on at once [default: one per core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub jobs: Option<u16>,
+}
+
+#[derive(Debug, Args)]
+pub struct RunArgs {
+    /// Who looks for faces [default: local]
+    #[arg(long, value_enum)]
+    pub faces: Option<Faces>,
+    /// Photos worked on at once [default: one per core]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub jobs: Option<u16>,
+    /// Address of the health checks [default: 127.0.0.1:9464]
+    #[arg(long, value_name = "HOST:PORT")]
+    pub listen: Option<String>,
+    /// Stop when nothing is left to do; the inbox is not watched
+    #[arg(long)]
+    pub drain: bool,
+}
+
+impl Faces {
+    /// As the settings call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Local => "local",
+            Self::Synthetic => "synthetic",
+            Self::Off => "off",
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -8,6 +8,7 @@ mod evaluate;
 mod inbox;
 mod ingest;
 mod output;
+mod run;
 mod telemetry;
 mod upload;
 mod wiring;
@@ -23,7 +24,8 @@ use wiring::WrongUse;
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    logs::start(logs::Style::Command);
+    let runs = matches!(cli.command, Command::Run(_));
+    logs::start(if runs { logs::Style::Worker } else { logs::Style::Command });
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return complain(&anyhow::Error::new(error).context("cannot start")),
@@ -42,6 +44,7 @@ async fn run(cli: Cli, output: &mut Output) -> anyhow::Result<ExitCode> {
     let global = &cli.global;
     match cli.command {
         Command::Ingest(args) => commands::ingest::run(global, args, output).await,
+        Command::Run(args) => commands::run::run(global, args).await,
         Command::Query(args) => commands::query::run(global, args, output).await,
         Command::Items(args) => commands::items::run(global, args, output).await,
         Command::Events(args) => commands::events::run(global, args, output).await,

@@ -10,7 +10,6 @@ use crate::{
 
 /// What somebody wants decided.
 #[derive(Debug, Clone, PartialEq)]
-#[expect(clippy::large_enum_variant, reason = "one lives per photo, and only for as long as the decision takes")]
 pub enum Command {
     /// Take the photo in.
     Process {

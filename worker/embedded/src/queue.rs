@@ -85,6 +85,10 @@ impl Queue for SqliteQueue {
 
     async fn receive(&self, most: usize) -> Result<Vec<Delivery>, QueueError> {
         self.release_dead().await?;
+        // Asking costs others nothing; only taking needs the file to itself.
+        if !self.database.read(|tx| Ok::<_, QueueError>(has_visible(tx)?)).await? {
+            return Ok(Vec::new());
+        }
         let (owner, patience) = (self.owner.name().to_owned(), self.patience);
         self.database.write(Durability::Crash, move |tx| Ok(receive(tx, &owner, most, patience)?)).await
     }
@@ -174,6 +178,10 @@ pub(crate) fn send(tx: &Transaction<'_>, body: &str, deduplication: &str) -> Res
 pub(crate) fn find(tx: &Transaction<'_>, deduplication: &str) -> Result<Option<MessageId>, DatabaseError> {
     let mut select = tx.prepare_cached("SELECT id FROM messages WHERE deduplication = ?")?;
     Ok(select.query_row([deduplication], |row| row.get(0)).optional()?.map(message_id))
+}
+
+fn has_visible(tx: &Transaction<'_>) -> Result<bool, DatabaseError> {
+    Ok(tx.prepare_cached("SELECT 1 FROM messages WHERE visible <= ? LIMIT 1")?.exists([now()])?)
 }
 
 fn receive(tx: &Transaction<'_>, owner: &str, most: usize, patience: Patience) -> Result<Vec<Delivery>, DatabaseError> {

@@ -73,12 +73,7 @@ async fn tidy(settings: &Settings, register: &Register) -> anyhow::Result<Tidied
 }
 
 fn flags(args: &IngestArgs) -> Vec<(&'static str, &'static str, toml::Value)> {
-    let faces = args.faces.map(|faces| match faces {
-        Faces::Local => "local",
-        Faces::Synthetic => "synthetic",
-        Faces::Off => "off",
-    });
-    let faces = faces.map(|faces| ("faces.analyzer", "--faces", faces.into()));
+    let faces = args.faces.map(|faces| ("faces.analyzer", "--faces", Faces::name(faces).into()));
     let uploader = args.uploader.as_ref().map(|email| ("uploader", "--uploader", email.clone().into()));
     let jobs = args.jobs.map(|jobs| ("jobs", "--jobs", i64::from(jobs).into()));
     [faces, uploader, jobs].into_iter().flatten().collect()

@@ -11,4 +11,5 @@ pub mod models;
 pub mod persons;
 pub mod query;
 pub mod rebuild;
+pub mod run;
 pub mod synth;

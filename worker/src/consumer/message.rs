@@ -36,11 +36,11 @@ pub struct Finished {
 
 impl Raw {
     /// Reads the message. One that says nothing we know is finished already.
-    pub fn understand(self, bucket: &str) -> Result<Understood, Finished> {
+    pub fn understand(self, bucket: &str) -> Result<Understood, Box<Finished>> {
         let Self { delivery, turn } = self;
         match understand(&delivery.body, bucket) {
             Ok(requests) => Ok(Understood { delivery, turn, requests }),
-            Err(malformed) => Err(Finished { delivery, result: Err(malformed.into()) }),
+            Err(malformed) => Err(Box::new(Finished { delivery, result: Err(malformed.into()) })),
         }
     }
 }

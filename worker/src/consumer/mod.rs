@@ -65,7 +65,7 @@ impl Consumer {
                 Ok(understood) => {
                     understood.begin(&self.queue, self.visibility).work(&self.pipeline, &self.metrics).await
                 }
-                Err(finished) => finished,
+                Err(finished) => *finished,
             };
             self.settle(finished).await
         }
@@ -84,11 +84,17 @@ impl Consumer {
         };
         self.tell(&result, &settlement);
         let settled = matches!(settlement, Settlement::Done | Settlement::DeadLetter { .. });
-        match self.queue.settle(delivery, settlement).await {
-            Ok(()) => Ok(Worked { message, settled }),
-            // Somebody else has it now, and will find it committed.
-            Err(QueueError::LeaseLost(_)) => Ok(Worked { message, settled: false }),
-            Err(error) => Err(error),
+        loop {
+            match self.queue.settle(delivery.clone(), settlement.clone()).await {
+                Ok(()) => return Ok(Worked { message, settled }),
+                // Somebody else has it now, and will find it committed.
+                Err(QueueError::LeaseLost(_)) => return Ok(Worked { message, settled: false }),
+                Err(error) => match &self.breaker {
+                    // The queue itself is down: it is told once it is back.
+                    Some(breaker) if breaker.is_down().await => breaker.closed().await,
+                    _ => return Err(error),
+                },
+            }
         }
     }
 

@@ -1,0 +1,92 @@
+//! `sparks run`
+
+use std::{process::ExitCode, sync::Arc, time::Duration};
+
+use anyhow::Context;
+use sparks_config::Settings;
+use sparks_embedded::Embedded;
+use sparks_engine::{Cpu, Maintenance, Objects, Pipeline, Queue, Store};
+
+use crate::{
+    cli::{Faces, Global, RunArgs},
+    consumer::{Breaker, Consumer},
+    inbox::Inbox,
+    run::{Housekeeping, Service, Shutdown, Vitals},
+    telemetry::{http::HealthServer, metrics::Metrics},
+    wiring,
+};
+
+/// Works off the queue until told to stop, and watches the inbox.
+pub async fn run(global: &Global, args: RunArgs) -> anyhow::Result<ExitCode> {
+    let settings = wiring::settings(global, &flags(&args))?.settings;
+    let cpu = Cpu::new(wiring::jobs(&settings));
+    let analyzer = wiring::analyzer(&settings, &cpu)?;
+    let shutdown = Shutdown::listen().context("cannot listen for signals")?;
+    let backend = Arc::new(wiring::open_or_create(&settings)?);
+    let metrics = Metrics::new();
+    let index = wiring::index(&settings, &backend).await?;
+    let pipeline =
+        wiring::pipeline(&settings, &backend, cpu.clone(), analyzer, Arc::clone(&index), &metrics).map(Arc::new)?;
+    let breaker =
+        Breaker::new(Arc::clone(&backend.objects) as Arc<dyn Objects>, Arc::clone(&backend.store) as Arc<dyn Store>);
+    let vitals = Arc::new(Vitals::new(metrics.clone(), breaker.clone()));
+    let health = HealthServer::start(&settings.run.listen, Arc::clone(&vitals) as Arc<_>).await;
+    let health = health.with_context(|| format!("run.listen: cannot listen on {}", settings.run.listen))?;
+
+    let housekeeping = Housekeeping {
+        queue: Arc::clone(&backend.queue) as Arc<dyn Queue>,
+        store: Arc::clone(&backend.store) as Arc<dyn Maintenance>,
+        register: wiring::register(&settings, &backend, Arc::clone(&index))?,
+        index,
+        pipeline: Arc::clone(&pipeline),
+        consolidation: settings.faces.consolidation,
+        clock: wiring::clock(),
+        metrics: metrics.clone(),
+    };
+    let housekeeping = tokio::spawn(housekeeping.run());
+    let inbox = if args.drain { None } else { inbox(&settings, &backend, &pipeline, &cpu)? };
+    let inbox = inbox.map(|inbox| tokio::spawn(inbox.watch(shutdown.watch())));
+
+    let service = Service {
+        consumer: Consumer {
+            breaker: Some(breaker.clone()),
+            ..wiring::consumer(&settings, &backend, pipeline, &metrics)
+        },
+        breaker,
+        slots: wiring::jobs(&settings),
+        grace: Duration::from_secs(settings.run.grace_seconds),
+        drain: args.drain,
+        vitals,
+    };
+    tracing::info!(data = %settings.data.display(), health = %health.address(), slots = service.slots, "running");
+    service.run(shutdown.watch()).await;
+    shutdown.stop();
+    housekeeping.abort();
+    if let Some(inbox) = inbox {
+        inbox.await?;
+    }
+    tracing::info!("stopped");
+    Ok(ExitCode::SUCCESS)
+}
+
+fn inbox(
+    settings: &Settings,
+    backend: &Arc<Embedded>,
+    pipeline: &Arc<Pipeline>,
+    cpu: &Cpu,
+) -> anyhow::Result<Option<Inbox>> {
+    if !settings.run.inbox {
+        return Ok(None);
+    }
+    let folder = settings.data.join("inbox");
+    let uploader = wiring::uploader(settings, backend, pipeline)?;
+    let inbox = Inbox::open(folder.clone(), uploader, cpu.clone());
+    Ok(Some(inbox.with_context(|| format!("cannot watch {}", folder.display()))?))
+}
+
+fn flags(args: &RunArgs) -> Vec<(&'static str, &'static str, toml::Value)> {
+    let faces = args.faces.map(|faces| ("faces.analyzer", "--faces", Faces::name(faces).into()));
+    let jobs = args.jobs.map(|jobs| ("jobs", "--jobs", i64::from(jobs).into()));
+    let listen = args.listen.as_ref().map(|listen| ("run.listen", "--listen", listen.clone().into()));
+    [faces, jobs, listen].into_iter().flatten().collect()
+}
