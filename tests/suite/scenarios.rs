@@ -7,23 +7,41 @@ mod bad_files;
 mod biometrics;
 #[path = "scenarios/by_hand.rs"]
 mod by_hand;
+#[path = "scenarios/chaos.rs"]
+mod chaos;
 #[path = "scenarios/command_line.rs"]
 mod command_line;
 #[path = "scenarios/explain.rs"]
 mod explain;
+#[path = "scenarios/forms.rs"]
+mod forms;
+#[path = "scenarios/fuzzed_messages.rs"]
+mod fuzzed_messages;
+#[path = "scenarios/inbox.rs"]
+mod inbox;
 #[path = "scenarios/kill.rs"]
 mod kill;
+#[path = "scenarios/letters.rs"]
+mod letters;
 #[path = "scenarios/local.rs"]
 mod local;
+#[path = "scenarios/outage.rs"]
+mod outage;
 #[path = "scenarios/persons.rs"]
 mod persons;
+#[path = "scenarios/platform.rs"]
+mod platform;
 #[path = "scenarios/questions.rs"]
 mod questions;
 #[path = "scenarios/replicas.rs"]
 mod replicas;
+#[path = "scenarios/shutdown.rs"]
+mod shutdown;
 #[path = "scenarios/sparks.rs"]
 mod sparks;
 #[path = "scenarios/truth.rs"]
 mod truth;
 #[path = "scenarios/twice.rs"]
 mod twice;
+#[path = "scenarios/waiting.rs"]
+mod waiting;

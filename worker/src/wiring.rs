@@ -8,7 +8,7 @@ use sparks_domain::{Policy, Projection, TaggingKey, Threshold};
 use sparks_embedded::{Embedded, Patience};
 use sparks_engine::{
     Announcements, Clock, Cpu, Darkroom, FaceAnalyzer, GalleryIndex, NoFaces, OnCpu, Perseverance, Pipeline, Ports,
-    Publisher, Queue, Rebuilder, Register, RegisterRules, Rules, Store, SystemClock,
+    Publisher, Queue, Rebuilder, Register, RegisterRules, Rules, Silent, Store, SystemClock,
 };
 use sparks_faces::{Embedders, Local, LocalOptions, Synthetic};
 use sparks_media::{CropSpec, Fit, Lab, Limits, VariantSpec};
@@ -141,7 +141,9 @@ pub fn register(settings: &Settings, backend: &Embedded, index: Arc<GalleryIndex
         actor: ACTOR.to_owned(),
     };
     let (store, objects) = (Arc::clone(&backend.store) as Arc<_>, Arc::clone(&backend.objects) as Arc<_>);
-    Ok(Register::new(store, objects, index, clock(), rules))
+    let publisher: Arc<dyn Publisher> =
+        if settings.publish.events { Arc::clone(&backend.publisher) as Arc<_> } else { Arc::new(Silent) };
+    Ok(Register::new(store, objects, index, publisher, clock(), rules))
 }
 
 /// Who compares the table with the log.

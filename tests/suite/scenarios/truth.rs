@@ -60,3 +60,8 @@ pub fn wrong_tags(album: &Path, sparks: &Sparks) -> usize {
         })
         .sum()
 }
+
+/// How many different faces are in the album's files after the first few.
+pub fn known_persons(album: &Path, after: usize) -> usize {
+    truth(album).into_values().skip(after).flatten().collect::<BTreeSet<u64>>().len()
+}

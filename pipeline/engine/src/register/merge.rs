@@ -142,7 +142,10 @@ impl Register {
             ..Commit::without_events(self.clock.now(), None)
         };
         match self.store.commit(&commit).await {
-            Ok(_) => Ok(true),
+            Ok(recorded) => {
+                self.announce(&recorded).await;
+                Ok(true)
+            }
             Err(CommitError::IdentityMoved) => Ok(false),
             Err(error) => Err(error.into()),
         }

@@ -7,10 +7,11 @@ mod review;
 
 use std::sync::Arc;
 
-use sparks_domain::{EventId, Identity, People, PersonId, Policy, Projection, Scale};
+use sparks_domain::{EventId, Identity, People, PersonId, Policy, Projection, Recorded, Scale};
 
 use crate::{
-    Clock, CommitError, GalleryIndex, IndexError, Maintenance, Objects, ObjectsError, StoreError, shown::Shown,
+    Clock, CommitError, GalleryIndex, IndexError, Maintenance, Objects, ObjectsError, Publisher, StoreError,
+    shown::Shown, stages::notices,
 };
 
 pub use follow::Followed;
@@ -21,6 +22,7 @@ pub struct Register {
     store: Arc<dyn Maintenance>,
     objects: Arc<dyn Objects>,
     index: Arc<GalleryIndex>,
+    publisher: Arc<dyn Publisher>,
     clock: Arc<dyn Clock>,
     rules: Rules,
 }
@@ -76,10 +78,19 @@ impl Register {
         store: Arc<dyn Maintenance>,
         objects: Arc<dyn Objects>,
         index: Arc<GalleryIndex>,
+        publisher: Arc<dyn Publisher>,
         clock: Arc<dyn Clock>,
         rules: Rules,
     ) -> Self {
-        Self { store, objects, index, clock, rules }
+        Self { store, objects, index, publisher, clock, rules }
+    }
+
+    /// Tells others what was recorded. Nobody waits for it: the log has it, whoever hears of it.
+    async fn announce(&self, recorded: &[Recorded]) {
+        let notices: Vec<_> = recorded.iter().flat_map(notices).collect();
+        if let Err(error) = self.publisher.publish(&notices).await {
+            tracing::warn!(%error, "others were not told");
+        }
     }
 
     fn known(&self) -> (People, Identity) {

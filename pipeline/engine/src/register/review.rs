@@ -67,7 +67,7 @@ impl Register {
             )
         };
         match self.store.commit(&commit).await {
-            Ok(_) => {}
+            Ok(recorded) => self.announce(&recorded).await,
             // Somebody was faster, or the platform removed the photo: another time, or never.
             Err(CommitError::PhotoMoved | CommitError::RowMissing(_)) => return Ok(0),
             Err(error) => return Err(error.into()),

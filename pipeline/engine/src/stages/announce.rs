@@ -14,15 +14,15 @@ pub(super) struct Finished<'a> {
 impl Pipeline {
     /// Publishes these events, and that a photo's pictures are ready. A repeat has the same names.
     pub(super) async fn announce(&self, recorded: &[Recorded], finished: Option<Finished<'_>>) -> Result<(), Failure> {
-        let mut notices = Vec::new();
+        let mut told = Vec::new();
         if self.rules.announcements.events {
-            notices.extend(recorded.iter().flat_map(events));
+            told.extend(recorded.iter().flat_map(notices));
         }
         if self.rules.announcements.thumbnails {
-            notices.extend(finished.map(|finished| thumbnails(&finished, &self.rules.bucket)));
+            told.extend(finished.map(|finished| thumbnails(&finished, &self.rules.bucket)));
         }
-        if !notices.is_empty() {
-            self.ports.publisher.publish(&notices).await?;
+        if !told.is_empty() {
+            self.ports.publisher.publish(&told).await?;
         }
         Ok(())
     }
@@ -50,7 +50,7 @@ fn thumbnails(Finished { photo, when }: &Finished<'_>, bucket: &str) -> Notice {
 }
 
 /// The event as others read it, and one notice for each person whom it is the first to show.
-fn events(recorded: &Recorded) -> Vec<Notice> {
+pub(crate) fn notices(recorded: &Recorded) -> Vec<Notice> {
     let subject = recorded.event.image().map_or_else(|| "persons".to_owned(), ToString::to_string);
     let notice = |event_type: &str, id: String, data: Value| Notice {
         topic: Topic::Events,

@@ -13,5 +13,6 @@ mod process;
 mod profile;
 mod render;
 
+pub(crate) use announce::notices;
 pub use commit::Committed;
 pub use outcome::Outcome;

@@ -1,0 +1,223 @@
+//! Each form of message, as the world sends it, through `sparks send` and `sparks run`.
+
+use std::{fs, path::PathBuf};
+
+use serde_json::{Value, json};
+
+use crate::platform::{ADA, Platform};
+
+const KSUID: &str = "0ujtsYcgvSTl8PAuAdqWYSMnLOv";
+const UUID: &str = "02df423f-0d45-4d59-b987-2ade841d0fbf";
+
+fn golden(name: &str) -> PathBuf {
+    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/golden/messages")).join(format!("{name}.json"))
+}
+
+/// A platform on which these originals are stored and have rows.
+fn with_originals(keys: &[&str]) -> Platform {
+    let platform = Platform::new(3, 2);
+    for (n, key) in keys.iter().enumerate() {
+        platform.put(key, &platform.picture(n));
+        let image = key.trim_start_matches("originals/").rsplit_once('.').unwrap().0;
+        platform.put_image(image);
+    }
+    platform
+}
+
+/// The photo is in the table, as the contract says.
+fn assert_processed(platform: &Platform, image: &str) {
+    let row = platform.image_row(image).unwrap();
+    assert_eq!(row["images"]["large"], format!("processed/{image}_large.webp"), "{row}");
+    assert_eq!(row["description"], "by hand", "the platform's own stays");
+    let persons = platform.persons_in(image);
+    assert!(!persons.is_empty(), "{row}");
+    for person in persons {
+        let tagging = platform.item(image, &format!("PERSON#{person}")).expect("a tagging");
+        assert_eq!(tagging["entityType"], format!("TAGGING#{person}"));
+        assert!(platform.object(&format!("persons/{person}.jpg")).is_file());
+    }
+    for size in ["large", "medium"] {
+        assert!(platform.object(&format!("processed/{image}_{size}.webp")).is_file());
+    }
+}
+
+#[test]
+fn uploads_in_every_form_lead_to_the_same_items() {
+    let (ksuid, uuid) = (format!("originals/{KSUID}"), format!("originals/{UUID}"));
+    for (form, keys) in [
+        ("s3_created", vec![format!("{ksuid}.jpg")]),
+        ("s3_compatible_store", vec![format!("{ksuid}.gif")]),
+        ("s3_several_records", vec![format!("{uuid}.png"), "originals/2lEXTV8XXEuTpYFKgyjiZ7zVYhx.JPEG".into()]),
+        ("sns_s3_created", vec![format!("{ksuid}.webp"), format!("{uuid}.jpg")]),
+        ("event_bridge_created", vec![format!("{uuid}.jpg")]),
+        ("sns_event_bridge_created", vec![format!("{uuid}.jpg")]),
+        ("legacy", vec![format!("{uuid}.jpg")]),
+        ("own_upload", vec![format!("{ksuid}.jpg")]),
+        ("thumbnail_completed_without_medium", vec![format!("{ksuid}.jpg")]),
+    ] {
+        println!("{form}");
+        let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+        let platform = with_originals(&keys);
+        platform.send_file(&golden(form));
+        platform.drain();
+        for key in keys {
+            assert_processed(&platform, key.trim_start_matches("originals/").rsplit_once('.').unwrap().0);
+        }
+        assert_eq!(platform.letters(), [json!(null); 0]);
+        assert_eq!(platform.sparks.json(["verify"])["clean"], true);
+    }
+}
+
+/// Pictures that somebody else made are taken over, byte for byte, and not announced once more.
+#[test]
+fn finished_pictures_leave_only_the_faces_to_do() {
+    for form in ["thumbnail_completed", "sns_thumbnail_completed"] {
+        let platform = with_originals(&[&format!("originals/{KSUID}.jpg")]);
+        let (large, medium) = (format!("processed/{KSUID}_large.webp"), format!("processed/{KSUID}_medium.webp"));
+        platform.put(&large, &platform.picture(0));
+        platform.put(&medium, &platform.picture(1));
+        platform.send_file(&golden(form));
+        platform.drain();
+        assert_processed(&platform, KSUID);
+        assert_eq!(fs::read(platform.object(&large)).unwrap(), platform.picture(0), "not made again");
+        assert_eq!(fs::read(platform.object(&medium)).unwrap(), platform.picture(1), "not made again");
+        let published = platform.sparks.text(["tail", "-n", "100", "--json"]);
+        assert!(published.contains("PhotoProcessed") && !published.contains("thumbnail-completed"), "{published}");
+    }
+}
+
+#[test]
+fn what_asks_for_nothing_is_acknowledged() {
+    let platform = Platform::new(1, 1);
+    let before = platform.sparks.text(["items"]);
+    for form in [
+        "s3_test",
+        "sns_s3_test",
+        "s3_lifecycle_expiration",
+        "event_bridge_lifecycle_expiration",
+        "event_bridge_tags_added",
+        "s3_glacier_restored",
+        "sns_subscription_confirmation",
+        "sns_unsubscribe_confirmation",
+    ] {
+        platform.send_file(&golden(form));
+    }
+    platform.drain();
+    assert_eq!((platform.letters().len(), platform.unsettled()), (0, 0));
+    assert_eq!((platform.sparks.events().len(), platform.sparks.text(["items"])), (0, before));
+}
+
+#[test]
+fn what_cannot_be_meant_is_a_letter_that_names_it() {
+    let platform = Platform::new(1, 1);
+    let forms = [
+        ("refused_counter", "bad-key", "UNKNOWN_PERSONS"),
+        ("refused_foreign_profile", "bad-key", "profiles/eve@example.org/x.jpg"),
+        ("refused_no_records", "malformed", "Records"),
+        ("refused_other_bucket", "other-bucket", "sparks-staging"),
+        ("refused_unknown_action", "malformed", "restore"),
+        ("refused_unknown_form", "malformed", "jobId"),
+    ];
+    for (form, ..) in forms {
+        platform.send_file(&golden(form));
+    }
+    platform.drain();
+    let letters = platform.letters();
+    assert_eq!(letters.len(), forms.len());
+    for (letter, (form, cause, named)) in letters.iter().zip(forms) {
+        assert_eq!(letter["cause"], cause, "{form}: {letter}");
+        assert!(letter["reason"].as_str().unwrap().contains(named), "{form}: {letter}");
+    }
+    assert_eq!(platform.sparks.events(), [json!(null); 0]);
+}
+
+#[test]
+fn a_profile_picture_says_who_the_user_is() {
+    for (form, email, key) in [
+        (
+            "profile_picture",
+            "ada+photos@example.org",
+            "profiles/ada+photos@example.org/3f0c1b52-8b0e-4d5c-9a43-0c8a3e2f7d11 100%.jpg",
+        ),
+        ("s3_profile_picture", "ada+photos@example.org", "profiles/ada+photos@example.org/my face + 100% Käse.jpg"),
+        (
+            "event_bridge_profile_picture",
+            "ada+photos@example.org",
+            "profile-pictures/ada+photos@example.org/my face + 100%25.jpg",
+        ),
+        ("sns_profile_picture", ADA, "profile-pictures/ada@example.org/3f0c1b52-8b0e-4d5c-9a43-0c8a3e2f7d11.jpg"),
+    ] {
+        let platform = Platform::new(2, 1);
+        platform.put(key, &platform.picture(0));
+        platform.put_item(email, email, &json!({ "entityType": "USER", "email": email, "username": "Ada" }));
+        platform.send_file(&golden(form));
+        platform.drain();
+        let user = platform.item(email, email).unwrap();
+        assert_eq!((&user["personId"], &user["username"]), (&json!("person1"), &json!("Ada")), "{form}: {user}");
+        assert!(user["updatedAt"].as_str().unwrap().ends_with('Z'));
+        let taggings = |item: &Value| item["entityType"].as_str().is_some_and(|kind| kind.starts_with("TAGGING#"));
+        assert!(!platform.sparks.items().iter().any(taggings), "{form}: no tagging");
+        assert!(platform.object("persons/person1.jpg").is_file());
+
+        // A photo of the same face is the same person.
+        let image = platform.upload(1);
+        platform.send(&[crate::platform::created(&image)]);
+        platform.drain();
+        assert_eq!(platform.persons_in(&image), ["person1"]);
+        assert_eq!(platform.sparks.json(["verify"])["clean"], true);
+    }
+}
+
+#[test]
+fn deletion_in_every_form() {
+    for (form, image, credited) in [
+        ("delete", UUID, true),
+        ("sns_delete", KSUID, true),
+        ("s3_removed", UUID, false),
+        ("event_bridge_deleted", KSUID, false),
+    ] {
+        println!("{form}");
+        let platform = with_originals(&[&format!("originals/{image}.jpg")]);
+        platform.put_limit(ADA, 41);
+        platform
+            .send(&[json!({ "bucketName": crate::platform::BUCKET, "objectKey": format!("originals/{image}.jpg") })
+                .to_string()]);
+        platform.drain();
+        assert_processed(&platform, image);
+        let persons = platform.persons_in(image);
+        if !credited {
+            fs::remove_file(platform.object(&format!("originals/{image}.jpg"))).unwrap();
+        }
+        for _ in 0..2 {
+            platform.send_file(&golden(form));
+            platform.drain();
+            let limit = platform.item(&format!("LIMIT#{ADA}"), ADA).unwrap()["limit"].clone();
+            assert_eq!(limit, if credited { 42 } else { 41 }, "{form}");
+            assert_eq!(
+                platform.image_row(image).is_none(),
+                credited,
+                "the row is the platform's where it deletes by itself"
+            );
+            for person in &persons {
+                assert_eq!(platform.item(image, &format!("PERSON#{person}")), None);
+                assert_eq!(platform.item(&format!("PERSON#{person}"), person), None, "in no other photo");
+                assert!(!platform.object(&format!("persons/{person}.jpg")).exists());
+            }
+            for object in [
+                format!("originals/{image}.jpg"),
+                format!("processed/{image}_large.webp"),
+                format!("processed/{image}_medium.webp"),
+            ] {
+                assert!(!platform.object(&object).exists(), "{form}: {object}");
+            }
+            let signatures = "SELECT count(*) FROM faces";
+            assert_eq!(platform.sparks.database().query_row(signatures, [], |row| row.get::<_, i64>(0)).unwrap(), 0);
+        }
+        assert_eq!(platform.sparks.events_of("PhotoDeleted").len(), 1, "{form}");
+        assert_eq!((platform.letters().len(), platform.sparks.json(["verify"])["clean"].clone()), (0, json!(true)));
+        assert!(
+            platform.item("UNKNOWN_PERSONS", "UNKNOWN_PERSONS").unwrap()["limit"].as_u64() >= Some(1),
+            "numbers are not reused"
+        );
+    }
+}

@@ -1,0 +1,91 @@
+//! How a worker stops.
+
+use std::{
+    thread::sleep,
+    time::{Duration, Instant},
+};
+
+use serde_json::Value;
+
+use crate::platform::{Platform, Worker, created, eventually};
+
+/// A worker in the middle of much work.
+fn under_load(settings: &[(&str, &str)]) -> (Platform, Worker) {
+    let platform = Platform::new(60, 8);
+    let messages: Vec<String> = (0..60).map(|n| created(&platform.upload(n))).collect();
+    platform.send(&messages);
+    let worker = platform.worker(settings);
+    eventually("work has begun", || !platform.sparks.events().is_empty());
+    (platform, worker)
+}
+
+#[test]
+fn sigterm_finishes_what_is_in_hand_and_leaves_the_rest_to_others() {
+    let (platform, mut worker) = under_load(&[]);
+    worker.signal("TERM");
+    let asked = Instant::now();
+    assert_eq!(worker.ended(Duration::from_secs(25)), Some(0), "{}", worker.log());
+    println!("stopped after {:?}", asked.elapsed());
+    let left = platform.unsettled();
+    assert!(left > 0, "the load is too small");
+    let leased = "SELECT count(*) FROM messages WHERE owner IS NOT NULL";
+    assert_eq!(platform.sparks.database().query_row(leased, [], |row| row.get::<_, i64>(0)).unwrap(), 0);
+    let receives = "SELECT max(receives) FROM messages";
+    assert_eq!(platform.sparks.database().query_row(receives, [], |row| row.get::<_, i64>(0)).unwrap(), 0);
+
+    // Another worker has it at once, not after a visibility timeout.
+    let started = Instant::now();
+    platform.drain();
+    assert!(started.elapsed() < Duration::from_secs(60), "{:?}", started.elapsed());
+    assert_eq!(platform.sparks.events_of("PhotoProcessed").len(), 60);
+}
+
+#[test]
+fn without_grace_everything_is_given_back_at_once() {
+    let (platform, mut worker) = under_load(&[("SPARKS_RUN_GRACE_SECONDS", "0")]);
+    worker.signal("INT");
+    assert_eq!(worker.ended(Duration::from_secs(10)), Some(0), "{}", worker.log());
+    let leased = "SELECT count(*) FROM messages WHERE owner IS NOT NULL";
+    assert_eq!(platform.sparks.database().query_row(leased, [], |row| row.get::<_, i64>(0)).unwrap(), 0);
+    platform.drain();
+    assert_eq!(platform.sparks.events_of("PhotoProcessed").len(), 60);
+    assert_eq!(platform.letters().len(), 0);
+}
+
+#[test]
+fn a_second_signal_stops_at_once() {
+    let (platform, mut worker) = under_load(&[]);
+    worker.signal("TERM");
+    worker.signal("TERM");
+    let code = worker.ended(Duration::from_secs(10));
+    // Whoever has nothing in hand when the second comes has stopped by then.
+    assert!(matches!(code, Some(143 | 0)), "{code:?}");
+    platform.drain();
+    assert_eq!(platform.sparks.events_of("PhotoProcessed").len(), 60);
+}
+
+#[test]
+fn health_metrics_and_logs_tell_how_it_is() {
+    let platform = Platform::new(3, 2);
+    let worker = platform.worker(&[]);
+    let images: Vec<String> = (0..3).map(|n| platform.upload(n)).collect();
+    platform.send(&images.iter().map(|image| created(image)).chain(["{".to_owned()]).collect::<Vec<_>>());
+    eventually("everything is settled", || platform.unsettled() == 0);
+    assert_eq!((worker.get("/healthz").0, worker.get("/readyz").0, worker.get("/nothing").0), (200, 200, 404));
+    assert_eq!(worker.metric("sparks_photos_total{outcome=\"committed\"}"), 3.0);
+    assert_eq!(worker.metric("sparks_stage_seconds_count{stage=\"analyze\"}"), 3.0);
+    sleep(Duration::from_secs(2));
+    assert_eq!(worker.metric("sparks_dead_letters"), 1.0);
+    assert!(worker.metric("sparks_gallery_persons") >= 1.0);
+    assert_eq!(worker.metric("sparks_queue_messages{state=\"waiting\"}"), 0.0);
+
+    for image in images {
+        let line = worker
+            .log()
+            .lines()
+            .map(|line| serde_json::from_str::<Value>(line).unwrap())
+            .find(|line| line["image"] == image.as_str() && line["event_type"] == "PhotoProcessed");
+        let line = line.expect("a line about the photo");
+        assert!(line["message_id"].is_string() && line["event"].is_string(), "{line}");
+    }
+}
