@@ -10,9 +10,9 @@ use std::{
 use async_trait::async_trait;
 use sparks_domain::{FaceId, ImageId, Item, Key, Mutation, PersonId, PhotoState, Recorded, Seq};
 use sparks_engine::{
-    Commit, CommitError, Content, DecidedFace, Delivery, Depth, Fingerprint, IdentityTail, Maintenance, Mark, Mended,
-    MessageId, Object, Objects, ObjectsError, Page, PutMode, Query, Queue, QueueError, Settlement, Store, StoreError,
-    StoredFace,
+    Commit, CommitError, Content, DecidedFace, Delivery, Depth, Fingerprint, IdentityTail, Listed, Maintenance, Mark,
+    Mended, MessageId, Notice, Object, Objects, ObjectsError, Page, PublishError, Publisher, PutMode, Query, Queue,
+    QueueError, Settlement, Store, StoreError, StoredFace,
 };
 
 /// Where something breaks, and how.
@@ -176,6 +176,14 @@ impl<P: Store + ?Sized> Store for Faulty<P> {
         self.pass("store.signatures", self.inner.signatures(faces), store_error).await
     }
 
+    async fn faces_of(&self, persons: &[PersonId]) -> Result<Vec<DecidedFace>, StoreError> {
+        self.pass("store.faces_of", self.inner.faces_of(persons), store_error).await
+    }
+
+    async fn check(&self) -> Result<(), StoreError> {
+        self.pass("store.check", self.inner.check(), store_error).await
+    }
+
     async fn get(&self, key: &Key) -> Result<Option<Item>, StoreError> {
         self.pass("store.get", self.inner.get(key), store_error).await
     }
@@ -246,6 +254,15 @@ impl Objects for Faulty<dyn Objects> {
     async fn head(&self, key: &str) -> Result<Option<u64>, ObjectsError> {
         self.pass(format!("objects.head {key}"), self.inner.head(key), || objects_error(key)).await
     }
+
+    async fn list(&self, prefix: &str, after: Option<&str>, most: usize) -> Result<Vec<Listed>, ObjectsError> {
+        let call = self.inner.list(prefix, after, most);
+        self.pass(format!("objects.list {prefix}"), call, || objects_error(prefix)).await
+    }
+
+    async fn check(&self) -> Result<(), ObjectsError> {
+        self.pass("objects.check", self.inner.check(), || objects_error("check")).await
+    }
 }
 
 #[async_trait]
@@ -266,6 +283,8 @@ impl Queue for Faulty<dyn Queue> {
         let what = match &settlement {
             Settlement::Done => "queue.settle done",
             Settlement::Retry(_) => "queue.settle retry",
+            Settlement::Wait(_) => "queue.settle wait",
+            Settlement::Release => "queue.settle release",
             Settlement::DeadLetter { .. } => "queue.settle dead letter",
         };
         self.pass(what, self.inner.settle(delivery, settlement), queue_error).await
@@ -273,5 +292,12 @@ impl Queue for Faulty<dyn Queue> {
 
     async fn depth(&self) -> Result<Depth, QueueError> {
         self.pass("queue.depth", self.inner.depth(), queue_error).await
+    }
+}
+
+#[async_trait]
+impl Publisher for Faulty<dyn Publisher> {
+    async fn publish(&self, notices: &[Notice]) -> Result<(), PublishError> {
+        self.pass("publisher.publish", self.inner.publish(notices), || PublishError(BROKEN.into())).await
     }
 }

@@ -8,7 +8,7 @@ use sparks_domain::{
     PersonRenamed, PersonsAllocated, PhotoProcessed, PhotoRejected, PhotoState, Presence, Quality, RejectCode,
     Rejection, Seq, Signature, Source, Timestamp, Variant, Variants, Verdict, Version,
 };
-use sparks_engine::{Commit, StoredFace};
+use sparks_engine::{Commit, Erasure, StoredFace};
 
 /// The photo with this number.
 pub fn image(n: u64) -> ImageId {
@@ -160,6 +160,8 @@ pub fn nothing() -> Commit {
         mutations: Vec::new(),
         signatures: Vec::new(),
         identified: Vec::new(),
+        promoted: Vec::new(),
+        erased: Erasure::default(),
     }
 }
 

@@ -43,7 +43,7 @@ impl Snapshot {
         let log = read_log(backend).await;
         let drift = rebuilder(backend).run(false, |_| ()).await.expect("a comparison");
         let depth = backend.queue.depth().await.expect("a depth");
-        let letters = backend.queue.list().await.expect("the dead letters");
+        let letters = backend.queue.list(None, usize::MAX).await.expect("the dead letters");
         Self {
             rows: rows.into_iter().map(|row| timeless(row.into_json()).to_string()).collect(),
             log: log.iter().map(line).collect(),

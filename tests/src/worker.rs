@@ -5,9 +5,9 @@ use std::{path::Path, sync::Arc, time::Duration};
 use sparks_domain::{ImageId, PersonId, Policy, Projection, Threshold};
 use sparks_embedded::{Embedded, FileObjects, Patience, Submission, Upload};
 use sparks_engine::{
-    Clock, Content, Cpu, Failure, GalleryIndex, Maintenance, Malformed, Objects, OnCpu, PhotoRef, Pipeline, Ports,
-    PutMode, Queue, QueueError, Rebuilder, Register, RegisterRules, Request, Rules, Settlement, Store, StoreError,
-    SystemClock, Turnstile, settlement, understand,
+    Announcements, Clock, Content, Cpu, Failure, GalleryIndex, Maintenance, Malformed, Objects, OnCpu, Perseverance,
+    PhotoRef, Pipeline, Ports, Publisher, PutMode, Queue, QueueError, Rebuilder, Register, RegisterRules, Request,
+    Rules, Store, StoreError, SystemClock, Ticket, Turnstile, Unmeasured, understand,
 };
 use sparks_faces::Synthetic;
 use sparks_media::{CropSpec, Fit, Lab, Limits, VariantSpec};
@@ -15,8 +15,12 @@ use sparks_media::{CropSpec, Fit, Lab, Limits, VariantSpec};
 use crate::{
     album::Photo,
     faults::Fuse,
+    notices::Notices,
     samples::{image, uploader},
 };
+
+/// What messages call the bucket.
+pub const BUCKET: &str = "local";
 
 /// Opens a data folder with leases that outlast every test.
 pub fn open(folder: &Path) -> Embedded {
@@ -34,6 +38,7 @@ pub async fn upload(backend: &Embedded, photos: &[Photo]) {
     for photo in photos {
         let image = image_of(photo);
         let upload = Upload {
+            bucket: BUCKET.into(),
             key: format!("originals/{image}.jpg"),
             image,
             uploader: uploader(),
@@ -56,7 +61,7 @@ pub fn photos_in(body: &str) -> Result<Vec<PhotoRef>, Malformed> {
         Request::Photo(photo) => Some(photo),
         _ => None,
     };
-    Ok(understand(body, "local")?.into_iter().filter_map(photo).collect())
+    Ok(understand(body, BUCKET)?.into_iter().filter_map(photo).collect())
 }
 
 /// Who makes pictures: the real one, with pictures that are quickly made.
@@ -80,11 +85,27 @@ pub fn policy() -> Policy {
 
 /// What the operator would have settled.
 pub fn rules() -> Rules {
-    Rules { policy: policy(), projection: Projection::default(), max_bytes: 1 << 24, actor: "tests".into() }
+    Rules {
+        policy: policy(),
+        projection: Projection::default(),
+        max_bytes: 1 << 24,
+        actor: "tests".into(),
+        bucket: BUCKET.into(),
+        announcements: Announcements { thumbnails: true, events: true },
+    }
+}
+
+/// A pipeline over these ports with an index of its own, and nobody who listens.
+pub async fn pipeline(store: Arc<dyn Store>, objects: Arc<dyn Objects>) -> Result<Pipeline, StoreError> {
+    telling(store, objects, Arc::new(Notices::default())).await
 }
 
 /// A pipeline over these ports with an index of its own.
-pub async fn pipeline(store: Arc<dyn Store>, objects: Arc<dyn Objects>) -> Result<Pipeline, StoreError> {
+pub async fn telling(
+    store: Arc<dyn Store>,
+    objects: Arc<dyn Objects>,
+    publisher: Arc<dyn Publisher>,
+) -> Result<Pipeline, StoreError> {
     let cpu = Cpu::new(2);
     let ports = Ports {
         objects,
@@ -92,6 +113,8 @@ pub async fn pipeline(store: Arc<dyn Store>, objects: Arc<dyn Objects>) -> Resul
         store,
         darkroom: Arc::new(lab()),
         analyzer: Arc::new(OnCpu::new("synthetic", || Ok(Synthetic), cpu.clone())),
+        publisher,
+        meter: Arc::new(Unmeasured),
         clock: Arc::new(SystemClock),
     };
     Ok(Pipeline::new(ports, cpu, rules()))
@@ -126,6 +149,8 @@ pub struct Worker {
     queue: Arc<dyn Queue>,
     pipeline: Pipeline,
     line: Turnstile,
+    /// What it has told others.
+    pub notices: Arc<Notices>,
 }
 
 /// Why a worker stopped before everything was done.
@@ -137,8 +162,8 @@ pub enum Stopped {
     Working(QueueError),
 }
 
-/// Failed attempts before a message becomes a dead letter.
-const MAX_RECEIVES: u32 = 5;
+/// How often and how long it tries.
+const PERSEVERANCE: Perseverance = Perseverance { max_receives: 5, max_wait: Duration::from_secs(10) };
 
 impl Worker {
     /// A worker whose every call goes through the fuse.
@@ -146,8 +171,10 @@ impl Worker {
         let store = fuse.guard(Arc::clone(&backend.store) as Arc<dyn Store>);
         let objects = fuse.guard(Arc::clone(&backend.objects) as Arc<dyn Objects>);
         let queue = fuse.guard(Arc::clone(&backend.queue) as Arc<dyn Queue>);
-        let pipeline = pipeline(store, objects).await.map_err(Stopped::Starting)?;
-        Ok(Self { queue, pipeline, line: Turnstile::default() })
+        let notices = Arc::new(Notices::default());
+        let publisher = fuse.guard(Arc::clone(&notices) as Arc<dyn Publisher>);
+        let pipeline = telling(store, objects, publisher).await.map_err(Stopped::Starting)?;
+        Ok(Self { queue, pipeline, line: Turnstile::default(), notices })
     }
 
     /// Works until the queue has nothing to do, now or later.
@@ -168,18 +195,18 @@ impl Worker {
     async fn next(&self) -> Result<bool, QueueError> {
         let Some(delivery) = self.queue.receive(1).await?.pop() else { return Ok(false) };
         let turn = self.line.ticket();
-        let result = match photos_in(&delivery.body) {
-            Err(malformed) => Err(Failure::Poison(malformed.to_string())),
-            Ok(photos) => self.process(photos, &turn).await,
+        let result = match understand(&delivery.body, BUCKET) {
+            Err(malformed) => Err(malformed.into()),
+            Ok(requests) => self.handle(requests, &turn).await,
         };
-        let settlement: Settlement = settlement(&result, delivery.receives, MAX_RECEIVES);
+        let settlement = PERSEVERANCE.settlement(&result, &delivery, SystemClock.now());
         self.queue.settle(delivery, settlement).await?;
         Ok(true)
     }
 
-    async fn process(&self, photos: Vec<PhotoRef>, turn: &sparks_engine::Ticket) -> Result<(), Failure> {
-        for photo in photos {
-            self.pipeline.process(photo, turn).await?;
+    async fn handle(&self, requests: Vec<Request>, turn: &Ticket) -> Result<(), Failure> {
+        for request in requests {
+            self.pipeline.handle(request, turn).await?;
         }
         Ok(())
     }

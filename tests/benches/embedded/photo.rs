@@ -8,9 +8,11 @@ use sparks_domain::{
 };
 use sparks_embedded::Upload;
 use sparks_engine::{
-    AnalyzeError, Content, Cpu, Darkroom, Description, Developed, FaceAnalyzer, GalleryIndex, Object, Objects,
-    ObjectsError, Pipeline, Pixels, Ports, PutMode, Rendered, Rules, Store, SystemClock,
+    AnalyzeError, Announcements, Content, Cpu, Darkroom, Description, Developed, FaceAnalyzer, GalleryIndex, Listed,
+    Object, Objects, ObjectsError, Pipeline, Pixels, Ports, PutMode, Rendered, Rules, Silent, Store, SystemClock,
+    Unmeasured,
 };
+use sparks_tests::worker::BUCKET;
 
 /// How many persons the stores know.
 pub const PERSONS: u32 = 1_000;
@@ -66,6 +68,7 @@ pub fn upload(n: usize, arrival: Arrival) -> Upload {
         }
     };
     Upload {
+        bucket: BUCKET.into(),
         key: format!("originals/{image}.jpg"),
         image,
         uploader: "bench@example.com".parse().unwrap(),
@@ -94,6 +97,8 @@ pub async fn pipeline(store: Arc<dyn Store>) -> Pipeline {
         darkroom: Arc::new(Nothing),
         analyzer: Arc::new(Nothing),
         index: Arc::new(index),
+        publisher: Arc::new(Silent),
+        meter: Arc::new(Unmeasured),
         clock: Arc::new(SystemClock),
     };
     let policy = Policy {
@@ -105,7 +110,14 @@ pub async fn pipeline(store: Arc<dyn Store>) -> Pipeline {
         min_confidence: 0.6,
         max_turn: 1.0,
     };
-    let rules = Rules { policy, projection: Projection::default(), max_bytes: 1 << 20, actor: "bench".into() };
+    let rules = Rules {
+        policy,
+        projection: Projection::default(),
+        max_bytes: 1 << 20,
+        actor: "bench".into(),
+        bucket: BUCKET.into(),
+        announcements: Announcements { thumbnails: false, events: false },
+    };
     Pipeline::new(ports, Cpu::new(2), rules)
 }
 
@@ -128,11 +140,23 @@ impl Objects for Nothing {
     async fn head(&self, _: &str) -> Result<Option<u64>, ObjectsError> {
         Ok(Some(8))
     }
+
+    async fn list(&self, _: &str, _: Option<&str>, _: usize) -> Result<Vec<Listed>, ObjectsError> {
+        Ok(Vec::new())
+    }
+
+    async fn check(&self) -> Result<(), ObjectsError> {
+        Ok(())
+    }
 }
 
 impl Darkroom for Nothing {
     fn describe(&self, _: &[u8]) -> Description {
         Description { mime_type: Some("image/jpeg"), extension: Some("jpg"), taken_at: None }
+    }
+
+    fn measure(&self, _: &[u8]) -> Option<(u32, u32)> {
+        Some((4000, 3000))
     }
 
     fn develop(&self, _: &[u8]) -> Result<Developed, Rejection> {

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use sparks_engine::{DeadLetters, Delivery, Depth, Queue, QueueError, Settlement};
+use sparks_engine::{Cause, DeadLetters, Delivery, Depth, Queue, QueueError, Settlement};
 use tokio::{task::JoinSet, time::sleep};
 
 use super::{Checked, Report, checks, ensure, ensure_eq, run};
@@ -85,6 +85,11 @@ async fn is_empty(queue: &dyn Queue, when: &str) -> Checked {
     let received = queue.receive(10).await?;
     ensure!(received.is_empty(), "{when} there is {received:?}");
     Ok(())
+}
+
+/// Nobody shall try again, for this reason.
+fn dead(reason: &str) -> Settlement {
+    Settlement::DeadLetter { cause: Cause::Fault, reason: reason.to_owned() }
 }
 
 async fn the_oldest_comes_first(rig: QueueRig) -> Checked {
@@ -183,14 +188,14 @@ async fn a_retry_hides_the_message_for_a_while(rig: QueueRig) -> Checked {
 }
 
 async fn dead_letters_are_listed_with_their_reason(rig: QueueRig) -> Checked {
-    ensure!(rig.letters.list().await?.is_empty(), "there are dead letters before any message");
+    ensure!(rig.letters.list(None, 100).await?.is_empty(), "there are dead letters before any message");
     for n in 0..2 {
         let body = format!("m{n}");
         let id = rig.queue.send(&body, &format!("d{n}")).await?;
         let delivery = next(rig.queue.as_ref()).await?;
         let reason = format!("reason {n}");
-        rig.queue.settle(delivery, Settlement::DeadLetter { reason: reason.clone() }).await?;
-        let letters = rig.letters.list().await?;
+        rig.queue.settle(delivery, dead(&reason)).await?;
+        let letters = rig.letters.list(None, 100).await?;
         ensure_eq!(letters.len(), n + 1, "the number of dead letters");
         let letter = &letters[n];
         ensure_eq!((&letter.id, &letter.body), (&id, &body), "the dead letter");
@@ -231,15 +236,16 @@ async fn depth_tells_the_messages_apart(rig: QueueRig) -> Checked {
         rig.queue.send("m", &format!("d{n}")).await?;
     }
     let settlements = [Settlement::Done, Settlement::Retry(PATIENCE * 6), Settlement::Retry(PATIENCE * 6)];
-    for settlement in settlements.into_iter().chain([Settlement::DeadLetter { reason: "r".into() }]) {
+    for settlement in settlements.into_iter().chain([dead("r")]) {
         let delivery = next(rig.queue.as_ref()).await?;
         rig.queue.settle(delivery, settlement).await?;
     }
     for _ in 0..2 {
         next(rig.other.as_ref()).await?;
     }
-    let expected = Depth { waiting: 4, leased: 2, delayed: 2, dead: 1 };
-    ensure_eq!(rig.queue.depth().await?, expected, "the depth");
+    let depth = rig.queue.depth().await?;
+    let expected = Depth { waiting: 4, leased: 2, delayed: 2, dead: 1, oldest: depth.oldest };
+    ensure_eq!(depth, expected, "the depth");
     Ok(())
 }
 
@@ -252,11 +258,11 @@ async fn an_expired_lease_is_lost_to_the_next(rig: QueueRig) -> Checked {
     ensure_eq!((&second.id, second.receives), (&first.id, 2), "the message after its lease ended");
     let late = rig.queue.extend(&first).await;
     ensure!(matches!(late, Err(QueueError::LeaseLost(_))), "extending a lost lease gives {late:?}");
-    for settlement in [Settlement::Done, Settlement::DeadLetter { reason: "late".into() }] {
+    for settlement in [Settlement::Done, dead("late")] {
         let late = rig.queue.settle(first.clone(), settlement).await;
         ensure!(matches!(late, Err(QueueError::LeaseLost(_))), "settling a lost lease gives {late:?}");
     }
-    ensure!(rig.letters.list().await?.is_empty(), "a lost lease made a dead letter");
+    ensure!(rig.letters.list(None, 100).await?.is_empty(), "a lost lease made a dead letter");
     // The same worker, too, may get the message again: its old lease is lost all the same.
     let third = next(rig.other.as_ref()).await?;
     let late = rig.other.settle(second, Settlement::Done).await;

@@ -183,6 +183,8 @@ fn written_version(event: &Event) -> u32 {
         Event::PhotoProcessed(_) | Event::PhotoRejected(_) => 1,
         Event::PersonsAllocated(_) | Event::PersonRenamed(_) => 1,
         Event::FacesReviewed(_) | Event::PersonsMerged(_) | Event::MergeUndone(_) => 1,
+        Event::PhotoDeleted(_) | Event::ProfileProcessed(_) => 1,
+        Event::PersonsForgotten(_) | Event::PersonReinstated(_) | Event::PersonPictured(_) => 1,
     }
 }
 

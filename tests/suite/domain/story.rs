@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use sparks_domain::{
-    Attributes, Candidate, Command, Email, Event, Grounds, Identity, ImageId, MergeUndone, PersonId, PersonsMerged,
-    PhotoProcessed, PhotoState, Policy, Quality, Recognition, Refusal, RejectCode, Rejection, ReviewedFace, Search,
-    SeenFace, Seq, Signature, Similarity, Source, Threshold, Variant, Variants, Verdict, Version, decide,
+    Attributes, Candidate, Command, Email, Event, Face, Grounds, Identity, ImageId, MergeUndone, PersonId,
+    PersonsMerged, PhotoProcessed, PhotoState, Policy, Quality, Recognition, Refusal, RejectCode, Rejection,
+    ReviewedFace, Search, SeenFace, Seq, Signature, Similarity, Source, Threshold, Variant, Variants, Verdict, Version,
+    decide,
 };
 
 pub const BEACH: &str = "0ujtsYcgvSTl8PAuAdqWYSMnLOv";
@@ -45,9 +46,17 @@ impl Story {
 
     pub fn when(self, command: impl Into<Command>) -> Told {
         let command = command.into();
-        let (Command::Process { image_id, .. } | Command::Reject { image_id, .. }) = &command;
-        let state = state_of(image_id, &self.history);
+        let state = state_of(&image_of(&command), &self.history);
         Told(decide(state.as_ref(), command, &self.policy))
+    }
+}
+
+/// The photo that a command is about.
+pub fn image_of(command: &Command) -> ImageId {
+    match command {
+        Command::Process { image_id, .. } | Command::Reject { image_id, .. } => image_id.clone(),
+        Command::Profile { email, .. } => ImageId::of_profile(email),
+        Command::Delete(deletion) => deletion.image_id.clone(),
     }
 }
 
@@ -103,6 +112,19 @@ pub fn tell(event: &Event) -> String {
         }
         Event::PersonsMerged(e) => format!("merged: {} is {}", e.from, e.into),
         Event::MergeUndone(e) => format!("undone: {} is not {}", e.from, e.into),
+        Event::PhotoDeleted(e) => {
+            let persons = e.persons.iter().map(ToString::to_string).collect();
+            format!("deleted: {:?} of {}", e.cause, list(persons))
+        }
+        Event::ProfileProcessed(e) => match &e.face {
+            Some(face) => format!("profile: {}", decided(face)),
+            None => "profile: nobody".into(),
+        },
+        Event::PersonsForgotten(e) => {
+            format!("forgotten: {}", list(e.persons.iter().map(ToString::to_string).collect()))
+        }
+        Event::PersonReinstated(e) => format!("reinstated: {} shown by {}", e.person, e.face.n),
+        Event::PersonPictured(e) => format!("pictured: {} by {}", e.person, e.face.n),
     }
 }
 
@@ -116,7 +138,11 @@ fn verdict(verdict: Verdict) -> String {
 }
 
 fn verdicts(event: &PhotoProcessed) -> Vec<String> {
-    event.faces.iter().map(|face| verdict(face.verdict) + if face.template { " (template)" } else { "" }).collect()
+    event.faces.iter().map(decided).collect()
+}
+
+fn decided(face: &Face) -> String {
+    verdict(face.verdict) + if face.template { " (template)" } else { "" }
 }
 
 /// The `PhotoProcessed` among the events.

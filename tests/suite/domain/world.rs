@@ -10,7 +10,7 @@ use sparks_domain::{
 };
 
 use crate::{
-    story::{Photo, Seen, good, merged, person, photo, policy, processed, small},
+    story::{Photo, Seen, good, image_of, merged, person, photo, policy, processed, small},
     table::Table,
 };
 
@@ -110,8 +110,7 @@ impl World {
 
     pub fn decide(&self, step: &Step) -> Result<Vec<Event>, Refusal> {
         let command = self.command(step).expect("a photo");
-        let (Command::Process { image_id, .. } | Command::Reject { image_id, .. }) = &command;
-        decide(self.states.get(image_id), command.clone(), &policy())
+        decide(self.states.get(&image_of(&command)), command, &policy())
     }
 
     fn command(&self, step: &Step) -> Option<Command> {

@@ -9,7 +9,7 @@ use std::{
 };
 
 use async_trait::async_trait;
-use sparks_engine::{Content, Object, Objects, ObjectsError, PutMode};
+use sparks_engine::{Content, Listed, Object, Objects, ObjectsError, PutMode};
 use sparks_tests::contract;
 use tokio::task::JoinSet;
 
@@ -87,6 +87,14 @@ impl Objects for Broken {
 
     async fn head(&self, key: &str) -> Result<Option<u64>, ObjectsError> {
         self.inner.head(key).await
+    }
+
+    async fn list(&self, prefix: &str, after: Option<&str>, most: usize) -> Result<Vec<Listed>, ObjectsError> {
+        self.inner.list(prefix, after, most).await
+    }
+
+    async fn check(&self) -> Result<(), ObjectsError> {
+        self.inner.check().await
     }
 }
 

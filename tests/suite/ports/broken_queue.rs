@@ -9,7 +9,7 @@ use std::{
 };
 
 use async_trait::async_trait;
-use sparks_engine::{Delivery, Depth, MessageId, Queue, QueueError, Settlement};
+use sparks_engine::{Cause, Delivery, Depth, MessageId, Queue, QueueError, Settlement};
 use sparks_tests::contract::{self, QueueRig};
 use tokio::task::JoinSet;
 
@@ -87,7 +87,9 @@ impl Queue for Broken {
             (Wrong::KeepsDoneMessages, Settlement::Done) => return Ok(()),
             (Wrong::LosesRetries, Settlement::Retry(_)) => Settlement::Done,
             (Wrong::RetriesAtOnce, Settlement::Retry(_)) => Settlement::Retry(Duration::ZERO),
-            (Wrong::LosesReasons, Settlement::DeadLetter { .. }) => Settlement::DeadLetter { reason: "failed".into() },
+            (Wrong::LosesReasons, Settlement::DeadLetter { .. }) => {
+                Settlement::DeadLetter { cause: Cause::Fault, reason: "failed".into() }
+            }
             (Wrong::LosesDeadLetters, Settlement::DeadLetter { .. }) => Settlement::Done,
             (_, settlement) => settlement,
         };
@@ -101,7 +103,7 @@ impl Queue for Broken {
         let depth = self.inner.depth().await?;
         Ok(match self.wrong {
             Wrong::CallsEverythingWaiting => {
-                Depth { waiting: depth.waiting + depth.leased + depth.delayed, leased: 0, delayed: 0, dead: depth.dead }
+                Depth { waiting: depth.waiting + depth.leased + depth.delayed, leased: 0, delayed: 0, ..depth }
             }
             _ => depth,
         })

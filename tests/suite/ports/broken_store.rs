@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use sparks_domain::{Attributes, FaceId, ImageId, Item, Key, Mutation, PhotoState, Presence, Recorded, Seq};
+use sparks_domain::{Attributes, FaceId, ImageId, Item, Key, Mutation, PersonId, PhotoState, Presence, Recorded, Seq};
 use sparks_engine::{
     Commit, CommitError, DecidedFace, IdentityTail, Maintenance, Page, Query, Store, StoreError, StoredFace,
 };
@@ -147,6 +147,14 @@ impl Store for Broken {
 
     async fn signatures(&self, faces: &[FaceId]) -> Result<Vec<StoredFace>, StoreError> {
         self.inner.signatures(faces).await
+    }
+
+    async fn faces_of(&self, persons: &[PersonId]) -> Result<Vec<DecidedFace>, StoreError> {
+        self.inner.faces_of(persons).await
+    }
+
+    async fn check(&self) -> Result<(), StoreError> {
+        self.inner.check().await
     }
 
     async fn get(&self, key: &Key) -> Result<Option<Item>, StoreError> {

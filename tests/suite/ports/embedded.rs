@@ -114,7 +114,7 @@ async fn a_message_that_kills_its_workers_becomes_a_dead_letter() {
     }
     let backend = open();
     assert!(backend.queue.receive(1).await.unwrap().is_empty(), "a fourth worker got it");
-    let letters = backend.queue.list().await.unwrap();
+    let letters = backend.queue.list(None, 10).await.unwrap();
     assert_eq!(letters.len(), 1);
     assert_eq!((letters[0].body.as_str(), letters[0].receives), ("deadly", 3));
     assert!(letters[0].reason.contains("died"), "the reason is {:?}", letters[0].reason);

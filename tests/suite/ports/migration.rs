@@ -71,7 +71,7 @@ async fn a_folder_of_schema_1_opens_and_nothing_of_it_is_changed() {
     for _ in 0..2 {
         let backend = open(&folder);
         let file = connect(&folder);
-        assert_eq!(version(&file), 2);
+        assert_eq!(version(&file), 3);
         assert_eq!(tables.map(|table| rows(&file, table)), before);
         let marks =
             [backend.store.mark(Mark::Followed).await.unwrap(), backend.store.mark(Mark::Considered).await.unwrap()];
@@ -179,17 +179,17 @@ fn many_who_open_a_folder_of_schema_1_at_once_change_it_once() {
         let opening: Vec<_> = (0..6).map(|_| scope.spawn(|| drop(open(&folder)))).collect();
         assert!(opening.into_iter().all(|opened| opened.join().is_ok()));
     });
-    assert_eq!(version(&connect(&folder)), 2);
+    assert_eq!(version(&connect(&folder)), 3);
 }
 
 #[test]
 fn a_folder_of_a_later_release_is_left_alone() {
     let folders = Folders::new();
     let folder = made_by_schema_1(&folders);
-    connect(&folder).pragma_update(None, "user_version", 3).unwrap();
+    connect(&folder).pragma_update(None, "user_version", 4).unwrap();
     let before = rows(&connect(&folder), "faces");
     let patience = Patience { visibility: std::time::Duration::from_secs(60), max_deaths: 25 };
     let refused = Embedded::open(&folder, patience).err().expect("a refusal").to_string();
-    assert!(refused.contains("schema 3") && refused.contains("reads schema 2"), "{refused}");
-    assert_eq!((version(&connect(&folder)), rows(&connect(&folder), "faces")), (3, before));
+    assert!(refused.contains("schema 4") && refused.contains("reads schema 3"), "{refused}");
+    assert_eq!((version(&connect(&folder)), rows(&connect(&folder), "faces")), (4, before));
 }

@@ -7,7 +7,7 @@ use std::sync::{
 
 use async_trait::async_trait;
 use serde_json::json;
-use sparks_domain::{FaceId, ImageId, Item, Key, PhotoState, Recorded, RejectCode, Seq};
+use sparks_domain::{FaceId, ImageId, Item, Key, PersonId, PhotoState, Recorded, RejectCode, Seq};
 use sparks_embedded::{Embedded, FileObjects};
 use sparks_engine::{
     Commit, CommitError, DecidedFace, IdentityTail, Objects, Outcome, Page, PhotoRef, Pipeline, Query, Queue,
@@ -52,6 +52,14 @@ impl Store for OneStepBehind {
 
     async fn signatures(&self, faces: &[FaceId]) -> Result<Vec<StoredFace>, StoreError> {
         self.inner.signatures(faces).await
+    }
+
+    async fn faces_of(&self, persons: &[PersonId]) -> Result<Vec<DecidedFace>, StoreError> {
+        self.inner.faces_of(persons).await
+    }
+
+    async fn check(&self) -> Result<(), StoreError> {
+        self.inner.check().await
     }
 
     async fn get(&self, key: &Key) -> Result<Option<Item>, StoreError> {
