@@ -133,7 +133,7 @@ pub async fn register(backend: &Embedded, fuse: &Arc<Fuse>) -> Result<Register, 
     let index = GalleryIndex::load(Arc::clone(&store) as Arc<dyn Store>, 5).await?;
     let Rules { policy, projection, actor, .. } = rules();
     let rules = RegisterRules { policy, scale: sparks_faces::scale, projection, actor };
-    Ok(Register::new(store, objects, Arc::new(index), Arc::new(SystemClock), rules))
+    Ok(Register::new(store, objects, Arc::new(index), Arc::new(sparks_engine::Silent), Arc::new(SystemClock), rules))
 }
 
 /// The persons a photo's row names.
