@@ -23,20 +23,35 @@ impl Pipeline {
     /// Deletes a photo because its owner wants it: row, taggings, objects and signatures go, and the owner may upload one
     /// more.
     pub async fn delete(&self, request: DeleteRef) -> Result<Outcome, Failure> {
-        let DeleteRef { image, uploader } = request;
+        self.delete_for(&request.image, Some(&request.uploader)).await
+    }
+
+    /// The same on the word of an operator, who is asked by nobody whose photo it is. Where its row is gone, what is ours goes
+    /// after it; a photo that neither the table nor the log knows is a failure.
+    pub async fn delete_as_owner(&self, image: &ImageId) -> Result<Outcome, Failure> {
+        self.delete_for(image, None).await
+    }
+
+    async fn delete_for(&self, image: &ImageId, claimant: Option<&Email>) -> Result<Outcome, Failure> {
         let mut pauses = conflict_pauses();
         loop {
-            let state = self.ports.store.photo(&image).await?;
-            let row = self.image_row(&image).await?;
-            if let Some((owner, _)) = row.as_ref().filter(|(owner, _)| *owner != uploader) {
-                let message = format!("photo {image} was uploaded by {owner}, so {uploader} may not delete it");
-                return Err(Failure::new(Cause::NotTheirs, message));
+            let state = self.ports.store.photo(image).await?;
+            let row = self.image_row(image).await?;
+            match (&row, claimant) {
+                (Some((owner, _)), Some(claimant)) if owner != claimant => {
+                    let message = format!("photo {image} was uploaded by {owner}, so {claimant} may not delete it");
+                    return Err(Failure::new(Cause::NotTheirs, message));
+                }
+                (None, _) if state.is_none() && self.stored_original(image).await?.is_some() => {
+                    let message = format!("there is no IMAGE row for {image}, whose original is there");
+                    return Err(Failure::new(Cause::NoImageRow, message));
+                }
+                (None, None) if state.is_none() => {
+                    return Err(Failure::new(Cause::NoImageRow, format!("there is no photo {image}")));
+                }
+                _ => {}
             }
-            if row.is_none() && state.is_none() && self.stored_original(&image).await?.is_some() {
-                let message = format!("there is no IMAGE row for {image}, whose original is there");
-                return Err(Failure::new(Cause::NoImageRow, message));
-            }
-            let deletion = self.deletion(&image, DeletionCause::Asked, row, state.as_ref()).await?;
+            let deletion = self.deletion(image, DeletionCause::Asked, row, state.as_ref()).await?;
             if let Some(outcome) = self.commit_deletion(deletion, state).await? {
                 return Ok(outcome);
             }
