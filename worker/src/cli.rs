@@ -1,8 +1,12 @@
 //! What can be typed.
 
+mod operations;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+
+pub use operations::*;
 
 /// From a folder of photos to WebP variants, persons and tags, each photo decided exactly once.
 #[derive(Debug, Parser)]
@@ -18,6 +22,8 @@ Examples:
   sparks synth /tmp/album --photos 200 --identities 25
   sparks ingest /tmp/album --faces synthetic
   sparks verify                            is the table what the log says?
+  sparks dlq ls --by reason                what could not be done?
+  sparks tail -f                           what others are told
 
 Settings come from built-in defaults, --config FILE, SPARKS_... variables and flags, in this order; see `sparks config show`.
 Exit codes: 0 done, 1 some work failed, 2 wrong use or configuration."
@@ -66,6 +72,40 @@ SIGTERM or SIGINT: no more messages are taken, work in hand is finished within r
 second one stops at once. Logs go to standard error, as JSON unless that is a terminal (SPARKS_LOG, SPARKS_LOG_FORMAT).
 Health and metrics: GET /healthz, /readyz, /metrics on run.listen.")]
     Run(RunArgs),
+    /// Put messages on the queue as they are, for the worker to judge
+    #[command(after_help = "\
+Examples:
+  sparks send message.json
+  sparks send --lines messages.jsonl
+  echo '{\"bucketName\":\"sparks\",\"objectKey\":\"originals/2Ab4dEbnXzvkyZF4Bvn3sYdWCkq.jpg\"}' | sparks send -
+
+Prints the IDs of the messages. A message that is empty, no UTF-8 or longer than 1 MiB is refused, and nothing is sent.")]
+    Send(SendArgs),
+    /// Look after messages that could not be worked off
+    #[command(after_help = "\
+Examples:
+  sparks dlq ls --by reason                what there is
+  sparks dlq show 000000000042             one letter
+  sparks dlq replay --reason no-image-row  try them again
+  sparks dlq drop 000000000042             give one up")]
+    Dlq(DlqArgs),
+    /// Send messages for originals that the log does not know
+    #[command(after_help = "\
+Examples:
+  sparks backfill --dry-run                how many are there?
+  sparks backfill --since 2d               those of the last two days
+
+Safe to interrupt and to repeat: a message that still stands is not sent twice.")]
+    Backfill(BackfillArgs),
+    /// Print what others are told
+    #[command(after_help = "\
+Examples:
+  sparks tail                              the last ten notices
+  sparks tail -f --type PersonAllocated    new persons, as they come
+  sparks tail -n 0 -f --json | jq .message")]
+    Tail(TailArgs),
+    /// Delete photos
+    Photo(PhotoArgs),
     /// Ask the table what the platform's API would answer
     #[command(after_help = "\
 Examples:

@@ -8,7 +8,9 @@ mod evaluate;
 mod inbox;
 mod ingest;
 mod output;
+mod rate;
 mod run;
+mod since;
 mod telemetry;
 mod upload;
 mod wiring;
@@ -45,6 +47,11 @@ async fn run(cli: Cli, output: &mut Output) -> anyhow::Result<ExitCode> {
     match cli.command {
         Command::Ingest(args) => commands::ingest::run(global, args, output).await,
         Command::Run(args) => commands::run::run(global, args).await,
+        Command::Send(args) => commands::send::run(global, args, output).await,
+        Command::Dlq(args) => commands::dlq::run(global, args, output).await,
+        Command::Backfill(args) => commands::backfill::run(global, args, output).await,
+        Command::Tail(args) => commands::tail::run(global, args, output).await,
+        Command::Photo(args) => commands::photo::run(global, args, output).await,
         Command::Query(args) => commands::query::run(global, args, output).await,
         Command::Items(args) => commands::items::run(global, args, output).await,
         Command::Events(args) => commands::events::run(global, args, output).await,

@@ -28,6 +28,11 @@ impl Output {
         io::stdout().is_terminal()
     }
 
+    /// How wide a person's window is.
+    pub fn width(&self) -> Option<usize> {
+        Table::new().width().map(usize::from)
+    }
+
     /// A line of text.
     pub fn line(&mut self, text: impl std::fmt::Display) -> io::Result<()> {
         writeln!(self.out, "{text}")
@@ -84,4 +89,38 @@ pub fn progress(length: u64, what: &str) -> ProgressBar {
     let bar = ProgressBar::new(length).with_message(what.to_owned());
     let style = ProgressStyle::with_template("{msg} {bar:32} {human_pos}/{human_len} {per_sec} {eta}");
     bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+}
+
+/// A text of somebody else's in at most so many characters of one line, without anything that a terminal would obey.
+pub fn brief(text: &str, most: usize) -> String {
+    let mut text = text.chars().map(|c| if c.is_control() { ' ' } else { c });
+    let mut brief: String = text.by_ref().take(most).collect();
+    if text.next().is_some() {
+        brief.pop();
+        brief.push('…');
+    }
+    brief
+}
+
+/// A text of somebody else's as it is, without anything that a terminal would obey.
+pub fn harmless(text: &str) -> String {
+    let harmless = |c: char| if c.is_control() && c != '\n' && c != '\t' { char::REPLACEMENT_CHARACTER } else { c };
+    text.chars().map(harmless).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_cut_with_a_sign_that_it_was() {
+        assert_eq!(brief("äbc", 3), "äbc");
+        assert_eq!(brief("äbcd", 3), "äb…");
+        assert_eq!(brief("a\nb\u{1b}[2J", 9), "a b [2J");
+    }
+
+    #[test]
+    fn a_terminal_obeys_nobody_else() {
+        assert_eq!(harmless("a\n\tb\u{1b}[2J\r"), "a\n\tb\u{fffd}[2J\u{fffd}");
+    }
 }

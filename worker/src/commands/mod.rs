@@ -1,7 +1,9 @@
 //! The commands, one a file.
 
+pub mod backfill;
 pub mod completions;
 pub mod config;
+pub mod dlq;
 pub mod events;
 pub mod explain;
 pub mod faces;
@@ -9,7 +11,10 @@ pub mod ingest;
 pub mod items;
 pub mod models;
 pub mod persons;
+pub mod photo;
 pub mod query;
 pub mod rebuild;
 pub mod run;
+pub mod send;
 pub mod synth;
+pub mod tail;

@@ -1,0 +1,143 @@
+//! `sparks photo`
+
+use std::{process::ExitCode, sync::Arc};
+
+use serde_json::{Value, json};
+use sparks_domain::{Email, Event, EventId, ImageId, InvalidId, Key, Merges, PersonId, PhotoDeleted, Seq};
+use sparks_embedded::Embedded;
+use sparks_engine::{Cpu, FaceIndex, GalleryIndex, Maintenance, NoFaces, Pipeline, Store};
+
+use crate::{
+    cli::{Global, PhotoAction, PhotoArgs},
+    output::{Output, progress},
+    telemetry::metrics::Metrics,
+    wiring::{self, WrongUse},
+};
+
+/// Events read at once.
+const PAGE: usize = 500;
+
+/// Does to photos what the operator says, without a message.
+pub async fn run(global: &Global, args: PhotoArgs, output: &mut Output) -> anyhow::Result<ExitCode> {
+    let PhotoAction::Delete { ids } = args.action;
+    let images: Result<Vec<ImageId>, InvalidId> = ids.iter().map(|id| id.parse()).collect();
+    let images = images.map_err(|error| WrongUse(error.to_string()))?;
+    let settings = wiring::settings(global, &[])?.settings;
+    let backend = wiring::open(&settings)?;
+    let index = wiring::index(&settings, &backend).await?;
+    let (cpu, metrics) = (Cpu::new(1), Metrics::new());
+    // Crops are made of faces that were found before: nobody looks for any.
+    let pipeline = wiring::pipeline(&settings, &backend, cpu, Arc::new(NoFaces), Arc::clone(&index), &metrics)?;
+    let bar = progress(images.len() as u64, "photos");
+    let (mut rows, mut failed) = (Vec::new(), false);
+    for image in images {
+        match delete(&pipeline, &backend, &index, &image).await {
+            Ok(gone) if output.is_json() => output.json(&gone.to_json())?,
+            Ok(gone) => rows.push(gone.row()),
+            Err(error) => {
+                failed = true;
+                bar.suspend(|| eprintln!("error: {error:#}"));
+            }
+        }
+        bar.inc(1);
+    }
+    bar.finish_and_clear();
+    if !rows.is_empty() {
+        output.table(&["photo", "what", "uploader", "forgotten", "shown anew", "uploads left"], rows)?;
+    }
+    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+async fn delete(
+    pipeline: &Pipeline,
+    backend: &Embedded,
+    index: &GalleryIndex,
+    image: &ImageId,
+) -> anyhow::Result<Gone> {
+    let store = &backend.store;
+    let before = store.head().await?;
+    pipeline.delete_as_owner(image).await?;
+    let seq = store.photo(image).await?.map_or(Seq(0), |state| state.seq);
+    let recorded = store.read_log(Seq(seq.0.saturating_sub(1)), 1).await?.pop();
+    let Some((event, Event::PhotoDeleted(deleted))) = recorded.map(|recorded| (recorded.id, recorded.event)) else {
+        anyhow::bail!("photo {image} is back already: somebody uploads it");
+    };
+    let mut gone = Gone { event, deleted, now: seq > before, left: None, forgotten: Vec::new(), pictured: Vec::new() };
+    gone.follow(backend, before, &index.merges()).await?;
+    if let Some(owner) = gone.credited() {
+        gone.left = store.get(&Key::limit(owner)).await?.and_then(|row| row.attributes.get("limit").cloned());
+    }
+    Ok(gone)
+}
+
+/// A photo that is gone, and what went with it.
+struct Gone {
+    event: EventId,
+    deleted: PhotoDeleted,
+    /// By this call, and not before.
+    now: bool,
+    /// How many photos its owner may upload, if they have a limit and this call has raised it.
+    left: Option<Value>,
+    forgotten: Vec<PersonId>,
+    pictured: Vec<PersonId>,
+}
+
+impl Gone {
+    /// Reads what was decided about the photo's persons since.
+    async fn follow(&mut self, backend: &Embedded, mut after: Seq, merges: &Merges) -> anyhow::Result<()> {
+        let persons = &self.deleted.persons;
+        loop {
+            let events = backend.store.read_log(after, PAGE).await?;
+            let Some(last) = events.last() else { return Ok(()) };
+            after = last.seq;
+            for recorded in events {
+                match recorded.event {
+                    Event::PersonsForgotten(e) if e.persons.iter().any(|person| persons.contains(person)) => {
+                        self.forgotten.extend(e.persons);
+                    }
+                    Event::PersonReinstated(e) => self.forgotten.retain(|person| merges.now(*person) != e.person),
+                    Event::PersonPictured(e) if persons.iter().any(|person| merges.now(*person) == e.person) => {
+                        self.pictured.push(e.person);
+                    }
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    /// Whose limit this call has raised, if they have one.
+    fn credited(&self) -> Option<&Email> {
+        self.deleted.uploader.as_ref().filter(|_| self.now)
+    }
+
+    fn to_json(&self) -> Value {
+        json!({
+            "image_id": self.deleted.image_id,
+            "outcome": if self.now { "deleted" } else { "already_deleted" },
+            "event": self.event,
+            "uploader": self.deleted.uploader,
+            "persons_forgotten": self.forgotten,
+            "persons_pictured": self.pictured,
+            "credited": self.left.is_some(),
+            "limit": self.left,
+        })
+    }
+
+    fn row(&self) -> Vec<String> {
+        let what = match (self.now, &self.deleted.uploader) {
+            (true, Some(_)) => "deleted",
+            (true, None) => "cleaned up: its row was gone",
+            (false, _) => "was gone already",
+        };
+        let names = |persons: &[PersonId]| persons.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
+        let uploader = self.deleted.uploader.as_ref().map(ToString::to_string);
+        vec![
+            self.deleted.image_id.to_string(),
+            what.into(),
+            uploader.unwrap_or_default(),
+            names(&self.forgotten),
+            names(&self.pictured),
+            self.left.as_ref().map(ToString::to_string).unwrap_or_default(),
+        ]
+    }
+}
