@@ -86,7 +86,7 @@ fn a_replay_that_is_killed_in_the_middle_and_repeated_loses_nothing() {
     platform.sparks.text(["dlq", "replay", "--reason", "no-image-row"]);
     platform.drain();
     assert_eq!(platform.sparks.events_of("PhotoProcessed").len(), 10);
-    let processed: std::collections::BTreeSet<Value> = platform
+    let processed: std::collections::HashSet<Value> = platform
         .sparks
         .events_of("PhotoProcessed")
         .iter()

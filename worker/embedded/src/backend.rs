@@ -66,7 +66,9 @@ impl Embedded {
             let path = path.to_owned();
             move |source| OpenError::Io { path, source }
         };
-        for part in ["objects", "tmp", "owners"] {
+        // The folder of objects is made once: where it is away for a while, an empty one would hide that.
+        let is_new = !folder.join("sparks.db").exists();
+        for part in ["tmp", "owners"].into_iter().chain(is_new.then_some("objects")) {
             let part = folder.join(part);
             fs::create_dir_all(&part).map_err(io(&part))?;
         }
