@@ -10,8 +10,9 @@ const MESSAGES: usize = 10_000;
 fn broken(random: &mut fastrand::Rng, golden: &[String]) -> String {
     let mut text: Vec<char> = random.choice(golden).unwrap().chars().filter(|c| *c != '\n').collect();
     for _ in 0..random.usize(1..6) {
-        let place = random.usize(..text.len());
+        let place = random.usize(..text.len().max(1));
         match random.u8(..4) {
+            0 | 1 if text.is_empty() => {}
             0 => text[place] = random.char(' '..'\u{2fff}'),
             1 => drop(text.remove(place)),
             2 => text.truncate(place.max(1)),

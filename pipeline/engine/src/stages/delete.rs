@@ -79,6 +79,17 @@ impl Pipeline {
         }
     }
 
+    /// Removes the pictures that somebody made of a photo while it was being deleted. The original goes before its pictures,
+    /// so where it is there, the pictures are somebody else's to see to: of whoever deletes, or of a new upload.
+    pub(super) async fn clear_away(&self, image: &ImageId, original: &str) -> Result<(), Failure> {
+        if self.ports.objects.head(original).await?.is_none() {
+            for key in pictures(image) {
+                self.ports.objects.delete(&key).await?;
+            }
+        }
+        Ok(())
+    }
+
     async fn deletion(
         &self,
         image: &ImageId,
@@ -88,9 +99,7 @@ impl Pipeline {
     ) -> Result<Deletion, Failure> {
         let shown = Shown { store: self.ports.store.as_ref(), projection: self.rules.projection };
         let shown = shown.photo(image).await?.map(|photo| photo.event);
-        let mut objects = BTreeSet::new();
-        let variants = |size| format!("processed/{image}_{size}.webp");
-        objects.extend([variants("large"), variants("medium")]);
+        let mut objects = BTreeSet::from(pictures(image));
         objects.extend(shown.iter().flat_map(|e| [e.variants.large.key.clone(), e.variants.medium.key.clone()]));
         let mut version = None;
         if cause == DeletionCause::Asked {
@@ -114,6 +123,7 @@ impl Pipeline {
             uploader: row.map(|(owner, _)| owner),
             version,
             sequencer: None,
+            // By name, so originals before pictures: see `clear_away`.
             objects: objects.into_iter().filter(|key| !key.is_empty()).collect(),
             known_by: self.known_by_instead(image, state).await?,
         })
@@ -225,4 +235,9 @@ impl Pipeline {
             Err(error) => Err(error.into()),
         }
     }
+}
+
+/// Where the pictures of a photo are.
+fn pictures(image: &ImageId) -> [String; 2] {
+    ["large", "medium"].map(|size| format!("processed/{image}_{size}.webp"))
 }
