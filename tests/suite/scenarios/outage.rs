@@ -1,6 +1,6 @@
 //! Something the worker depends on is down for a while.
 
-use std::{fs, thread::sleep, time::Duration};
+use std::{fs, io::Write, thread::sleep, time::Duration};
 
 use crate::platform::{Platform, created, eventually, within};
 
@@ -34,4 +34,34 @@ fn while_the_objects_are_away_nothing_is_taken_and_nothing_is_lost() {
     assert_eq!(platform.sparks.events_of("PhotoProcessed").len(), 40);
     assert_eq!(platform.letters().len(), 0);
     assert_eq!(platform.sparks.json(["verify"])["clean"], true);
+}
+
+#[test]
+fn a_full_disk_is_said_clearly_and_work_goes_on_when_there_is_room() {
+    let platform = Platform::new(24, 4);
+    let worker = platform.worker_on_a_disk(24);
+    let disk = worker.disk(&platform);
+    let committed = || worker.metric("sparks_photos_total{outcome=\"committed\"}");
+    for n in 0..4 {
+        fs::write(disk.join(format!("inbox/{n}.jpg")), platform.picture(n)).unwrap();
+    }
+    eventually("the first are taken", || committed() == 4.0);
+
+    for n in 4..24 {
+        fs::write(disk.join(format!("inbox/{n}.jpg")), platform.picture(n)).unwrap();
+    }
+    let mut ballast = fs::File::create(disk.join("ballast")).unwrap();
+    while ballast.write_all(&[1; 4096]).is_ok() {}
+    eventually("the full disk is noticed", || worker.get("/readyz").0 == 503);
+    let (_, reason) = worker.get("/readyz");
+    assert!(reason.contains("No space left") || reason.contains("full"), "{reason}");
+    sleep(Duration::from_secs(5));
+    assert_eq!(worker.get("/readyz").0, 503, "until there is room");
+
+    fs::remove_file(disk.join("ballast")).unwrap();
+    drop(ballast);
+    eventually("all are taken", || committed() == 24.0);
+    eventually("all are put away", || fs::read_dir(disk.join("inbox/done")).unwrap().count() == 24);
+    assert_eq!(worker.metric("sparks_dead_letters"), 0.0);
+    assert_eq!(worker.metric("sparks_messages_total{settlement=\"dead\"}"), 0.0);
 }

@@ -64,6 +64,23 @@ impl Platform {
         worker
     }
 
+    /// A worker whose data folder is a disk of its own, with this much room. Others see it under [`Worker::disk`].
+    pub fn worker_on_a_disk(&self, megabytes: u32) -> Worker {
+        let log = self.sparks.path("worker.log");
+        let whole = self.command(["run", "--listen", "127.0.0.1:0"]);
+        let mut command = Command::new("unshare");
+        command.args(["--map-root-user", "--mount", "sh", "-c"]);
+        command.arg(format!("mount -t tmpfs -o size={megabytes}m tmpfs \"$0\" && exec \"$@\""));
+        command.arg(self.sparks.data()).arg(whole.get_program()).args(whole.get_args());
+        for (name, value) in whole.get_envs() {
+            value.map(|value| command.env(name, value));
+        }
+        command.stderr(fs::File::create(&log).unwrap()).stdout(Stdio::null());
+        let worker = Worker { process: command.spawn().unwrap(), log };
+        eventually("the worker runs (which takes the right to mount a tmpfs)", || worker.address().is_some());
+        worker
+    }
+
     /// The n-th picture.
     pub fn picture(&self, n: usize) -> Vec<u8> {
         fs::read(&self.album[n]).unwrap()
@@ -200,6 +217,12 @@ impl Worker {
     /// What it has logged so far.
     pub fn log(&self) -> String {
         fs::read_to_string(&self.log).unwrap_or_default()
+    }
+
+    /// Its data folder, if that is a disk of its own.
+    pub fn disk(&self, platform: &Platform) -> PathBuf {
+        let root = PathBuf::from(format!("/proc/{}/root", self.process.id()));
+        root.join(platform.sparks.data().strip_prefix("/").unwrap())
     }
 
     /// Where its health is to be asked.

@@ -41,6 +41,7 @@ pub async fn run(global: &Global, args: RunArgs) -> anyhow::Result<ExitCode> {
         pipeline: Arc::clone(&pipeline),
         consolidation: settings.faces.consolidation,
         clock: wiring::clock(),
+        breaker: breaker.clone(),
         metrics: metrics.clone(),
     };
     let housekeeping = tokio::spawn(housekeeping.run());

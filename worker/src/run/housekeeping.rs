@@ -7,7 +7,7 @@ use sparks_domain::Seq;
 use sparks_engine::{Clock, Depth, GalleryIndex, Maintenance, Pipeline, Queue, Register};
 use tokio::time::{Instant, sleep};
 
-use crate::telemetry::metrics::Metrics;
+use crate::{consumer::Breaker, telemetry::metrics::Metrics};
 
 /// Keeps the numbers up to date, and tidies up when there is nothing else to do.
 pub struct Housekeeping {
@@ -25,11 +25,15 @@ pub struct Housekeeping {
     pub consolidation: Consolidation,
     /// The time.
     pub clock: Arc<dyn Clock>,
+    /// Who knows whether the world is there.
+    pub breaker: Breaker,
     /// The numbers.
     pub metrics: Metrics,
 }
 
 const LOOK: Duration = Duration::from_secs(1);
+/// How often the world is asked whether it is there, work or no work.
+const CHECK: Duration = Duration::from_secs(10);
 /// Nothing has come for so long that nothing more is on its way.
 const QUIET: Duration = Duration::from_secs(3);
 
@@ -37,8 +41,12 @@ impl Housekeeping {
     /// Never ends by itself; may be dropped at any time, because every step of it may be interrupted.
     pub async fn run(self) {
         let mut tidied = Seq(0);
-        let mut busy = Instant::now();
+        let (mut busy, mut checked) = (Instant::now(), Instant::now());
         loop {
+            if checked.elapsed() >= CHECK {
+                self.breaker.is_down().await;
+                checked = Instant::now();
+            }
             match self.look().await {
                 Ok(depth) if depth.waiting + depth.leased > 0 => busy = Instant::now(),
                 Ok(_) => {}

@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
-use sparks_domain::{FaceBox, FaceId, ImageId, PersonId, PhotoProcessed, Projection, Recorded, Rejection, Verdict};
+use sparks_domain::{
+    Event, FaceBox, FaceId, ImageId, PersonId, PhotoProcessed, Projection, Recorded, Rejection, Verdict,
+};
 
-use super::{Committed, announce::Finished};
+use super::{Committed, Outcome, announce::Finished};
 use crate::{Cause, Content, Darkroom, Failure, Pipeline, Pixels, PutMode, Standing, shown::Shown};
 
 /// A face that is somebody.
@@ -40,14 +42,16 @@ impl Pipeline {
     }
 
     /// Does again what a crash after the commit may have left undone: reads the committed event, asserts its rows, and
-    /// makes the crops that are missing from the large picture.
-    pub(super) async fn repeat_effects(&self, image: &ImageId, finished: bool) -> Result<(), Failure> {
+    /// makes the crops that are missing from the large picture. A photo that shows nothing has been deleted since.
+    pub(super) async fn repeat_effects(&self, image: &ImageId, finished: bool) -> Result<Outcome, Failure> {
         self.ports.index.refresh().await?;
-        let Some(recorded) = self.reassert(image).await? else { return Ok(()) };
-        let sparks_domain::Event::PhotoProcessed(photo) = &recorded.event else { return Ok(()) };
-        self.show(&seen(photo), Source::Picture(&photo.variants.large.key), false).await?;
-        let finished = (!finished).then_some(Finished { photo, when: recorded.when });
-        self.announce(std::slice::from_ref(&recorded), finished).await
+        let Some(recorded) = self.reassert(image).await? else { return Ok(Outcome::Deleted) };
+        if let Event::PhotoProcessed(photo) = &recorded.event {
+            self.show(&seen(photo), Source::Picture(&photo.variants.large.key), false).await?;
+            let finished = (!finished).then_some(Finished { photo, when: recorded.when });
+            self.announce(std::slice::from_ref(&recorded), finished).await?;
+        }
+        Ok(Outcome::AlreadyCommitted)
     }
 
     /// Sees to it that these persons are known and shown: those whom the picture founds, and those who were being forgotten.

@@ -40,8 +40,7 @@ impl Pipeline {
         let known = self.timed("look_up", self.look_up(photo)).await?;
         let image = known.photo.image.clone();
         if known.is_committed() {
-            self.repeat_effects(&image, finished.is_some()).await?;
-            return Ok(Outcome::AlreadyCommitted);
+            return Ok(self.repeat_effects(&image, finished.is_some()).await?);
         }
         let fetched = self.timed("fetch", self.fetch(known)).await?;
         let rendered = self.timed("render", self.render(fetched)).await?;
@@ -51,7 +50,7 @@ impl Pipeline {
             Outcome::Committed(committed) => {
                 self.timed("effects", self.effects(committed, case.pixels, finished.is_some())).await?;
             }
-            Outcome::AlreadyCommitted => self.repeat_effects(&image, finished.is_some()).await?,
+            Outcome::AlreadyCommitted => return Ok(self.repeat_effects(&image, finished.is_some()).await?),
             _ => {}
         }
         Ok(outcome)
