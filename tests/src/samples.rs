@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use sparks_domain::{
     Allocation, Attributes, Candidate, Email, Event, Face, FaceBox, FaceId, ImageId, Key, Mutation, PersonId,
-    PersonRenamed, PersonsAllocated, PhotoProcessed, PhotoRejected, PhotoState, Presence, Quality, RejectCode,
-    Rejection, Seq, Signature, Source, Timestamp, Variant, Variants, Verdict, Version,
+    PersonRenamed, PersonsAllocated, PersonsForgotten, PhotoProcessed, PhotoRejected, PhotoState, Presence, Quality,
+    RejectCode, Rejection, Seq, Signature, Source, Timestamp, Variant, Variants, Verdict, Version,
 };
 use sparks_engine::{Commit, Erasure, StoredFace};
 
@@ -135,6 +135,12 @@ pub fn renamed(number: u32, after: Seq, to: &str) -> Event {
         from: person.to_string(),
         to: to.to_owned(),
     })
+}
+
+/// Persons who were forgotten after this identity event.
+pub fn forgotten(numbers: &[u32], after: Seq) -> Event {
+    let persons = numbers.iter().map(|number| person(*number)).collect();
+    Event::PersonsForgotten(PersonsForgotten { v: Version, persons, identity_seq: after })
 }
 
 /// What a face looks like, different for every number.

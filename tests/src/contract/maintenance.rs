@@ -3,10 +3,10 @@
 use std::{collections::BTreeSet, future::Future, sync::Arc};
 
 use sparks_domain::{PhotoState, Seq};
-use sparks_engine::{Commit, DecidedFace, Maintenance, Mark, PhotoGuard, StoredFace};
+use sparks_engine::{Commit, DecidedFace, Erasure, Maintenance, Mark, PhotoGuard, StoredFace};
 
 use super::{Checked, Report, checks, ensure, ensure_eq, run};
-use crate::samples::{decided_face, face, following, image, nothing, person, processed};
+use crate::samples::{decided_face, face, following, forgotten, image, nothing, person, processed};
 
 /// Tries a store that looks at everything. Each check gets one that is empty.
 pub async fn maintenance<Fut>(make: impl Fn() -> Fut) -> Report
@@ -18,6 +18,8 @@ where
             faces_of_nobody_are_walked_in_order,
             company_is_who_was_seen_beside_whom,
             company_counts_who_was_identified_later,
+            company_stays_when_a_face_is_promoted,
+            erased_faces_are_nobodys_and_no_company,
             marks_stay_where_they_were_put,
         },
     ];
@@ -105,6 +107,24 @@ mod promises {
         let identified = vec![(faces[1].kept.face.clone(), person(2))];
         store.commit(&Commit { identified, ..nothing() }).await?;
         ensure_eq!(store.company().await?, BTreeSet::from([(person(2), person(6))]), "who was seen beside whom");
+        Ok(())
+    }
+
+    pub(super) async fn company_stays_when_a_face_is_promoted(store: Arc<dyn Maintenance>) -> Checked {
+        let faces = seen(store.as_ref(), 1, None, &[Some(6), Some(2), None]).await?;
+        let promoted = vec![faces[0].kept.face.clone()];
+        store.commit(&Commit { events: vec![forgotten(&[99], Seq(0))], promoted, ..nothing() }).await?;
+        ensure_eq!(store.company().await?, BTreeSet::from([(person(2), person(6))]), "who was seen beside whom");
+        Ok(())
+    }
+
+    pub(super) async fn erased_faces_are_nobodys_and_no_company(store: Arc<dyn Maintenance>) -> Checked {
+        seen(store.as_ref(), 1, None, &[Some(6), None, Some(2)]).await?;
+        let left = seen(store.as_ref(), 2, None, &[None, Some(3), Some(1)]).await?;
+        let erased = Erasure { photos: vec![image(1)], persons: vec![person(3)] };
+        store.commit(&Commit { erased, ..nothing() }).await?;
+        ensure_eq!(walk(store.as_ref(), 10).await?, left[..1], "the faces of nobody");
+        ensure_eq!(store.company().await?, BTreeSet::new(), "who was seen beside whom");
         Ok(())
     }
 

@@ -12,7 +12,7 @@ use std::{error::Error, fmt, future::Future, pin::Pin};
 use tokio::task::JoinSet;
 
 pub use maintenance::maintenance;
-pub use objects::objects;
+pub use objects::{OutageRig, objects, outage};
 pub use queue::{Leases, QueueRig, queue};
 pub use store::store;
 

@@ -1,11 +1,15 @@
 //! What a bucket promises.
 
+mod listing;
+mod outage;
+
 use std::{future::Future, sync::Arc};
 
 use sparks_engine::{Content, Object, Objects, ObjectsError, PutMode};
 use tokio::task::JoinSet;
 
 use super::{Checked, Report, checks, ensure, ensure_eq, run};
+pub use outage::{OutageRig, outage};
 
 /// Tries a bucket. Each check gets one that is empty.
 pub async fn objects<Fut>(make: impl Fn() -> Fut) -> Report
@@ -26,6 +30,10 @@ where
         keys_outside_the_bucket_are_refused,
         folders_are_no_objects,
         every_key_has_one_spelling,
+    }, listing::{
+        objects_are_listed_by_key_in_pages_of_any_size,
+        a_listing_tells_what_is_there_now,
+        a_check_leaves_nothing_behind,
     }];
     run(checks, make).await
 }

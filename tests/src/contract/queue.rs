@@ -1,4 +1,7 @@
-//! What a queue promises.
+//! What a queue promises, and whoever keeps its dead letters.
+
+mod letters;
+mod pauses;
 
 use std::{
     future::Future,
@@ -60,6 +63,21 @@ where
         a_repeat_adds_nothing_until_the_first_is_settled,
         receives_are_counted,
         depth_tells_the_messages_apart,
+    }, pauses::{
+        waiting_is_no_attempt_and_failing_is,
+        a_wait_hides_the_message_for_a_while,
+        a_message_keeps_the_time_it_was_sent,
+        a_released_message_is_there_for_others_at_once,
+        a_lease_that_was_given_back_is_lost,
+        depth_tells_since_when_the_oldest_waits,
+    }, letters::{
+        a_letter_says_all_about_its_message,
+        letters_are_listed_in_pages_of_any_size,
+        a_letter_is_found_by_its_name,
+        a_replayed_letter_is_sent_and_then_gone,
+        a_replay_beside_a_repeat_adds_nothing,
+        of_many_who_replay_a_letter_one_does,
+        a_discarded_letter_is_gone_for_good,
     }];
     let short = checks![promises::{
         an_expired_lease_is_lost_to_the_next,

@@ -45,6 +45,7 @@ impl Maintenance for Broken {
     async fn company(&self) -> Result<BTreeSet<(PersonId, PersonId)>, StoreError> {
         let mut company = self.inner.company().await?;
         match self.wrong {
+            Wrong::PromotesAwayFromTheirCompany if !self.promoted.lock().unwrap().is_empty() => company.clear(),
             Wrong::KnowsOnePairOfCompany => company = company.into_iter().take(1).collect(),
             Wrong::GivesPairsTwice => company.extend(company.clone().into_iter().map(|(a, b)| (b, a))),
             _ => {}
@@ -67,18 +68,21 @@ impl Maintenance for Broken {
 }
 
 /// Each fault with a check that must notice it.
-const CAUGHT_BY: [(Wrong, &str); 7] = [
+const CAUGHT_BY: [(Wrong, &str); 10] = [
     (Wrong::SkipsTheRestOfAPhoto, "faces_of_nobody_are_walked_in_order"),
     (Wrong::ForgetsTheEventOfAFace, "faces_of_nobody_are_walked_in_order"),
     (Wrong::ForgetsWhoIsIdentified, "company_counts_who_was_identified_later"),
     (Wrong::KnowsOnePairOfCompany, "company_is_who_was_seen_beside_whom"),
+    (Wrong::KeepsErasedPhotos, "erased_faces_are_nobodys_and_no_company"),
+    (Wrong::KeepsErasedPersons, "erased_faces_are_nobodys_and_no_company"),
+    (Wrong::PromotesAwayFromTheirCompany, "company_stays_when_a_face_is_promoted"),
     (Wrong::GivesPairsTwice, "company_is_who_was_seen_beside_whom"),
     (Wrong::HasOneMark, "marks_stay_where_they_were_put"),
     (Wrong::ForgetsMarks, "marks_stay_where_they_were_put"),
 ];
 
 async fn failures(folders: &Folders, wrong: Wrong) -> Vec<&'static str> {
-    let make = async || Arc::new(Broken { inner: folders.maintenance(), wrong }) as Arc<dyn Maintenance>;
+    let make = async || Broken::over(folders.maintenance(), wrong) as Arc<dyn Maintenance>;
     contract::maintenance(make).await.failures()
 }
 

@@ -9,7 +9,8 @@ use std::{
 };
 
 use async_trait::async_trait;
-use sparks_engine::{Cause, Delivery, Depth, MessageId, Queue, QueueError, Settlement};
+use sparks_domain::Timestamp;
+use sparks_engine::{Cause, DeadLetter, DeadLetters, Delivery, Depth, MessageId, Queue, QueueError, Settlement};
 use sparks_tests::contract::{self, QueueRig};
 use tokio::task::JoinSet;
 
@@ -33,6 +34,25 @@ enum Wrong {
     SettlesLostLeases,
     DoesNotExtend,
     CallsEverythingWaiting,
+    CountsWaits,
+    CountsReleases,
+    NeverCountsFailures,
+    WaitsNotAtAll,
+    SendsAnewToWait,
+    PutsReleasesOff,
+    NamesNoOldest,
+    NamesTheOldestEver,
+    LosesCauses,
+    ListsTheLastLetterFirst,
+    SkipsALetterAtPageEnds,
+    ForgetsTheCount,
+    ForgetsWhenItWasSent,
+    FindsAnyLetter,
+    ReplaysAndKeeps,
+    ReplaysIntoNowhere,
+    ReplaysHalfOfIt,
+    ReplaysTwice,
+    DiscardsNothing,
 }
 
 struct Broken {
@@ -40,11 +60,12 @@ struct Broken {
     wrong: Wrong,
     sent: AtomicU64,
     leased: Mutex<Vec<Delivery>>,
+    oldest: Mutex<Option<Timestamp>>,
 }
 
 impl Broken {
     fn over(inner: Arc<dyn Queue>, wrong: Wrong) -> Arc<dyn Queue> {
-        Arc::new(Self { inner, wrong, sent: AtomicU64::new(0), leased: Mutex::default() })
+        Arc::new(Self { inner, wrong, sent: AtomicU64::new(0), leased: Mutex::default(), oldest: Mutex::default() })
     }
 }
 
@@ -91,6 +112,20 @@ impl Queue for Broken {
                 Settlement::DeadLetter { cause: Cause::Fault, reason: "failed".into() }
             }
             (Wrong::LosesDeadLetters, Settlement::DeadLetter { .. }) => Settlement::Done,
+            (Wrong::LosesCauses, Settlement::DeadLetter { reason, .. }) => {
+                Settlement::DeadLetter { cause: Cause::Malformed, reason }
+            }
+            (Wrong::CountsWaits, Settlement::Wait(after)) => Settlement::Retry(after),
+            (Wrong::WaitsNotAtAll, Settlement::Wait(_)) => Settlement::Wait(Duration::ZERO),
+            (Wrong::CountsReleases, Settlement::Release) => Settlement::Retry(Duration::ZERO),
+            (Wrong::PutsReleasesOff, Settlement::Release) => Settlement::Wait(Duration::from_secs(2)),
+            (Wrong::NeverCountsFailures, Settlement::Retry(after)) => Settlement::Wait(after),
+            (Wrong::SendsAnewToWait, Settlement::Wait(_)) => {
+                let body = delivery.body.clone();
+                self.inner.settle(delivery, Settlement::Done).await?;
+                let n = self.sent.fetch_add(1, Ordering::Relaxed);
+                return self.inner.send(&body, &format!("anew/{n}")).await.map(drop);
+            }
             (_, settlement) => settlement,
         };
         match self.inner.settle(delivery, settlement).await {
@@ -105,13 +140,87 @@ impl Queue for Broken {
             Wrong::CallsEverythingWaiting => {
                 Depth { waiting: depth.waiting + depth.leased + depth.delayed, leased: 0, delayed: 0, ..depth }
             }
+            Wrong::NamesNoOldest => Depth { oldest: None, ..depth },
+            Wrong::NamesTheOldestEver => {
+                let mut oldest = self.oldest.lock().unwrap();
+                *oldest = oldest.or(depth.oldest);
+                Depth { oldest: *oldest, ..depth }
+            }
             _ => depth,
         })
     }
 }
 
+/// Dead letters with something wrong.
+struct BrokenLetters {
+    inner: Arc<dyn DeadLetters>,
+    queue: Arc<dyn Queue>,
+    wrong: Wrong,
+}
+
+impl BrokenLetters {
+    fn spoil(&self, mut letter: DeadLetter) -> DeadLetter {
+        match self.wrong {
+            Wrong::ForgetsTheCount => letter.receives = 1,
+            Wrong::ForgetsWhenItWasSent => letter.sent = letter.died,
+            _ => {}
+        }
+        letter
+    }
+}
+
+#[async_trait]
+impl DeadLetters for BrokenLetters {
+    async fn list(&self, after: Option<&MessageId>, most: usize) -> Result<Vec<DeadLetter>, QueueError> {
+        let mut letters = match self.wrong {
+            Wrong::SkipsALetterAtPageEnds if after.is_some() => {
+                let more = self.inner.list(after, most.saturating_add(1)).await?;
+                more.into_iter().skip(1).collect()
+            }
+            _ => self.inner.list(after, most).await?,
+        };
+        if self.wrong == Wrong::ListsTheLastLetterFirst {
+            letters.reverse();
+        }
+        Ok(letters.into_iter().map(|letter| self.spoil(letter)).collect())
+    }
+
+    async fn letter(&self, id: &MessageId) -> Result<Option<DeadLetter>, QueueError> {
+        let found = self.inner.letter(id).await?;
+        Ok(match self.wrong {
+            Wrong::FindsAnyLetter if found.is_none() => self.inner.list(None, 1).await?.pop(),
+            _ => found.map(|letter| self.spoil(letter)),
+        })
+    }
+
+    async fn replay(&self, id: &MessageId) -> Result<Option<MessageId>, QueueError> {
+        let letter = self.inner.letter(id).await?;
+        let resend = async |body: &str| self.queue.send(body, &format!("replay/{}", id.0)).await.map(Some);
+        match (self.wrong, letter) {
+            (Wrong::ReplaysAndKeeps, Some(letter)) => resend(&letter.body).await,
+            (Wrong::ReplaysIntoNowhere, Some(_)) => {
+                self.inner.discard(id).await?;
+                Ok(Some(id.clone()))
+            }
+            (Wrong::ReplaysHalfOfIt, Some(letter)) => {
+                self.inner.discard(id).await?;
+                resend(&letter.body[..letter.body.len() / 4]).await
+            }
+            (Wrong::ReplaysTwice, None) => Ok(Some(id.clone())),
+            _ => self.inner.replay(id).await,
+        }
+    }
+
+    async fn discard(&self, id: &MessageId) -> Result<bool, QueueError> {
+        if self.wrong == Wrong::DiscardsNothing {
+            return Ok(self.inner.letter(id).await?.is_some());
+        }
+        self.inner.discard(id).await
+    }
+}
+
 /// Each fault with a check that must notice it.
-const CAUGHT_BY: [(Wrong, &str); 14] = [
+const CAUGHT_BY: [(Wrong, &str); 34] = [
     (Wrong::DoesNotHideLeasedMessages, "a_lease_hides_the_message"),
     (Wrong::GivesTheNewestFirst, "the_oldest_comes_first"),
     (Wrong::GivesMoreThanAskedFor, "at_most_as_many_as_asked_for"),
@@ -126,11 +235,32 @@ const CAUGHT_BY: [(Wrong, &str); 14] = [
     (Wrong::SettlesLostLeases, "an_expired_lease_is_lost_to_the_next"),
     (Wrong::DoesNotExtend, "an_extended_lease_holds"),
     (Wrong::CallsEverythingWaiting, "depth_tells_the_messages_apart"),
+    (Wrong::CountsWaits, "waiting_is_no_attempt_and_failing_is"),
+    (Wrong::CountsReleases, "waiting_is_no_attempt_and_failing_is"),
+    (Wrong::NeverCountsFailures, "waiting_is_no_attempt_and_failing_is"),
+    (Wrong::WaitsNotAtAll, "a_wait_hides_the_message_for_a_while"),
+    (Wrong::SendsAnewToWait, "a_message_keeps_the_time_it_was_sent"),
+    (Wrong::PutsReleasesOff, "a_released_message_is_there_for_others_at_once"),
+    (Wrong::NamesNoOldest, "depth_tells_since_when_the_oldest_waits"),
+    (Wrong::NamesTheOldestEver, "depth_tells_since_when_the_oldest_waits"),
+    (Wrong::SettlesLostLeases, "a_lease_that_was_given_back_is_lost"),
+    (Wrong::LosesCauses, "a_letter_says_all_about_its_message"),
+    (Wrong::ForgetsTheCount, "a_letter_says_all_about_its_message"),
+    (Wrong::ForgetsWhenItWasSent, "a_letter_says_all_about_its_message"),
+    (Wrong::ListsTheLastLetterFirst, "letters_are_listed_in_pages_of_any_size"),
+    (Wrong::SkipsALetterAtPageEnds, "letters_are_listed_in_pages_of_any_size"),
+    (Wrong::FindsAnyLetter, "a_letter_is_found_by_its_name"),
+    (Wrong::ReplaysAndKeeps, "a_replayed_letter_is_sent_and_then_gone"),
+    (Wrong::ReplaysIntoNowhere, "a_replayed_letter_is_sent_and_then_gone"),
+    (Wrong::ReplaysHalfOfIt, "a_replayed_letter_is_sent_and_then_gone"),
+    (Wrong::ReplaysTwice, "of_many_who_replay_a_letter_one_does"),
+    (Wrong::DiscardsNothing, "a_discarded_letter_is_gone_for_good"),
 ];
 
 async fn failures(folders: Arc<Folders>, wrong: Wrong) -> Vec<&'static str> {
     let report = contract::queue(async |leases| {
         let QueueRig { queue, other, letters, visibility } = folders.queue(leases);
+        let letters = Arc::new(BrokenLetters { inner: letters, queue: Arc::clone(&queue), wrong });
         QueueRig { queue: Broken::over(queue, wrong), other: Broken::over(other, wrong), letters, visibility }
     });
     report.await.failures()

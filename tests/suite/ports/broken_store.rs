@@ -1,6 +1,6 @@
 //! The store's contract notices adapters that break it.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use sparks_domain::{Attributes, FaceId, ImageId, Item, Key, Mutation, PersonId, PhotoState, Presence, Recorded, Seq};
@@ -37,6 +37,21 @@ pub enum Wrong {
     GivesEveryFaceAsTemplate,
     ForgetsWhoAFaceIs,
     ForgetsWhoIsIdentified,
+    TakesWhatIsNotThere,
+    AddsToNothing,
+    AddsTwice,
+    SpellsSumsAsFractions,
+    ReplacesWhatItAddsTo,
+    FindsFacesOfOnePerson,
+    KeepsErasedPhotos,
+    KeepsErasedPersons,
+    ErasesWholePhotosOfAPerson,
+    ErasesBeforeItIsSure,
+    PromotesNobody,
+    PromotesInSecret,
+    PromotesAwayFromTheirCompany,
+    PromotesBeforeItIsSure,
+    CountsItsChecks,
     SkipsTheRestOfAPhoto,
     ForgetsTheEventOfAFace,
     KnowsOnePairOfCompany,
@@ -51,9 +66,15 @@ pub struct Broken {
     pub inner: Arc<dyn Maintenance>,
     /// What is wrong with it.
     pub wrong: Wrong,
+    /// The faces it was told to promote.
+    pub promoted: Mutex<Vec<FaceId>>,
 }
 
 impl Broken {
+    pub fn over(inner: Arc<dyn Maintenance>, wrong: Wrong) -> Arc<Self> {
+        Arc::new(Self { inner, wrong, promoted: Mutex::default() })
+    }
+
     fn doubled(&self, mut recorded: Vec<Recorded>) -> Vec<Recorded> {
         if self.wrong == Wrong::CountsInTwos {
             recorded.iter_mut().for_each(|r| r.seq = Seq(r.seq.0 * 2));
@@ -77,13 +98,74 @@ impl Broken {
             Wrong::GivesEveryFaceAsTemplate => commit.signatures.iter_mut().for_each(|face| face.template = true),
             Wrong::ForgetsWhoAFaceIs => commit.signatures.iter_mut().for_each(|face| face.person = None),
             Wrong::ForgetsWhoIsIdentified => commit.identified.clear(),
+            Wrong::KeepsErasedPhotos => commit.erased.photos.clear(),
+            Wrong::KeepsErasedPersons => commit.erased.persons.clear(),
+            Wrong::PromotesNobody => commit.promoted.clear(),
+            Wrong::PromotesInSecret | Wrong::PromotesAwayFromTheirCompany => {
+                self.promoted.lock().unwrap().extend(commit.promoted.iter().cloned())
+            }
+            Wrong::ErasesWholePhotosOfAPerson => {
+                let faces = self.inner.faces_of(&commit.erased.persons).await?;
+                commit.erased.photos.extend(faces.into_iter().map(|decided| decided.kept.face.image));
+            }
+            Wrong::ErasesBeforeItIsSure => {
+                let erased = std::mem::take(&mut commit.erased);
+                self.inner.commit(&Commit { erased, ..nothing() }).await?;
+            }
+            Wrong::PromotesBeforeItIsSure if !commit.promoted.is_empty() => {
+                let (promoted, events) = (std::mem::take(&mut commit.promoted), commit.events.clone());
+                self.inner.commit(&Commit { promoted, events, ..nothing() }).await?;
+            }
+            Wrong::TakesWhatIsNotThere | Wrong::AddsToNothing | Wrong::SpellsSumsAsFractions => {
+                for mutation in &mut commit.mutations {
+                    let row = self.inner.get(mutation.key()).await?;
+                    *mutation = without_presence(self.wrong, mutation.clone(), row);
+                }
+            }
+            Wrong::ReplacesWhatItAddsTo => {
+                for mutation in &mut commit.mutations {
+                    let row = self.inner.get(mutation.key()).await?;
+                    if let (Mutation::Add { key, attribute, .. }, Some(row)) = (mutation.clone(), row) {
+                        let all = mutation.apply(Some(row.attributes)).unwrap_or_default();
+                        let only = all.into_iter().filter(|(name, _)| *name == attribute).collect();
+                        self.inner
+                            .commit(&Commit { mutations: vec![Mutation::Delete { key: key.clone() }], ..nothing() })
+                            .await?;
+                        let (presence, at_least) = (Presence::Any, Attributes::new());
+                        *mutation = Mutation::Set { key, presence, attributes: only, at_least };
+                    }
+                }
+            }
             _ => commit.mutations = commit.mutations.drain(..).flat_map(|m| spoiled(self.wrong, m)).collect(),
         }
         Ok(())
     }
 }
 
+/// Changes that do not care whether their row is there, or how numbers are spelled.
+fn without_presence(wrong: Wrong, mutation: Mutation, row: Option<Item>) -> Mutation {
+    match (wrong, mutation, row) {
+        (Wrong::TakesWhatIsNotThere, Mutation::Take { key }, _) => Mutation::Delete { key },
+        (Wrong::AddsToNothing, Mutation::Add { key, attribute, amount }, None) => Mutation::Set {
+            key,
+            presence: Presence::Any,
+            attributes: Attributes::from_iter([(attribute, amount.into())]),
+            at_least: Attributes::new(),
+        },
+        (Wrong::SpellsSumsAsFractions, Mutation::Add { key, attribute, amount }, Some(row)) => {
+            let before = row.attributes.get(&attribute).and_then(serde_json::Value::as_f64).unwrap_or_default();
+            let (presence, at_least) = (Presence::Required, Attributes::new());
+            let attributes = Attributes::from_iter([(attribute, (before + amount as f64).into())]);
+            Mutation::Set { key, presence, attributes, at_least }
+        }
+        (_, mutation, _) => mutation,
+    }
+}
+
 fn spoiled(wrong: Wrong, mutation: Mutation) -> Vec<Mutation> {
+    if wrong == Wrong::AddsTwice && matches!(mutation, Mutation::Add { .. }) {
+        return vec![mutation.clone(), mutation];
+    }
     let Mutation::Set { key, presence, mut attributes, mut at_least } = mutation else { return vec![mutation] };
     let mut before = None;
     let mut spoiled_presence = presence;
@@ -139,8 +221,13 @@ impl Store for Broken {
 
     async fn templates(&self, after: Seq, most: usize) -> Result<Vec<DecidedFace>, StoreError> {
         let mut templates = self.inner.templates(after, most).await?;
-        if self.wrong == Wrong::SplitsTheTemplatesOfAnEvent {
-            templates.truncate(most);
+        match self.wrong {
+            Wrong::SplitsTheTemplatesOfAnEvent => templates.truncate(most),
+            Wrong::PromotesInSecret if after > Seq(0) => {
+                let promoted = self.promoted.lock().unwrap();
+                templates.retain(|decided| !promoted.contains(&decided.kept.face));
+            }
+            _ => {}
         }
         Ok(templates)
     }
@@ -150,10 +237,20 @@ impl Store for Broken {
     }
 
     async fn faces_of(&self, persons: &[PersonId]) -> Result<Vec<DecidedFace>, StoreError> {
-        self.inner.faces_of(persons).await
+        let most = if self.wrong == Wrong::FindsFacesOfOnePerson { 1 } else { persons.len() };
+        self.inner.faces_of(&persons[..most.min(persons.len())]).await
     }
 
     async fn check(&self) -> Result<(), StoreError> {
+        if self.wrong == Wrong::CountsItsChecks {
+            let event = sparks_tests::samples::forgotten(&[99], Seq(u64::from(fastrand::u32(..))));
+            return self
+                .inner
+                .commit(&Commit { events: vec![event], ..nothing() })
+                .await
+                .map(drop)
+                .map_err(|e| StoreError::Unavailable(e.to_string()));
+        }
         self.inner.check().await
     }
 
@@ -186,7 +283,7 @@ impl Store for Broken {
 }
 
 /// Each fault with checks that must notice it.
-const CAUGHT_BY: [(Wrong, &[&str]); 21] = [
+const CAUGHT_BY: [(Wrong, &[&str]); 35] = [
     (Wrong::ForgetsThePhotoGuard, &["a_photo_is_committed_once", "a_moved_photo_undoes_the_whole_commit"]),
     (Wrong::ForgetsTheIdentityGuard, &["the_identity_guard_watches_the_head", "moved_persons_undo_the_whole_commit"]),
     (Wrong::ForgetsTheCounter, &["the_identity_guard_watches_the_counter"]),
@@ -208,12 +305,24 @@ const CAUGHT_BY: [(Wrong, &[&str]); 21] = [
     (Wrong::GivesEveryFaceAsTemplate, &["templates_come_by_event_and_events_whole"]),
     (Wrong::ForgetsWhoAFaceIs, &["a_face_keeps_who_it_was_decided_to_be"]),
     (Wrong::ForgetsWhoIsIdentified, &["an_identified_face_is_somebodys"]),
+    (Wrong::TakesWhatIsNotThere, &["only_rows_that_are_there_are_taken", "of_many_who_take_a_row_one_does"]),
+    (Wrong::AddsToNothing, &["only_rows_that_are_there_are_added_to"]),
+    (Wrong::AddsTwice, &["adding_changes_the_number_and_nothing_else", "of_many_who_take_a_row_one_does"]),
+    (Wrong::SpellsSumsAsFractions, &["adding_changes_the_number_and_nothing_else"]),
+    (Wrong::ReplacesWhatItAddsTo, &["adding_changes_the_number_and_nothing_else"]),
+    (Wrong::FindsFacesOfOnePerson, &["all_faces_of_a_person_are_found"]),
+    (Wrong::KeepsErasedPhotos, &["an_erased_photo_leaves_no_signature"]),
+    (Wrong::KeepsErasedPersons, &["an_erased_person_leaves_no_signature"]),
+    (Wrong::ErasesWholePhotosOfAPerson, &["an_erased_person_leaves_no_signature"]),
+    (Wrong::ErasesBeforeItIsSure, &["a_refused_commit_erases_nothing"]),
+    (Wrong::PromotesNobody, &["a_promoted_face_is_learnt_by_whoever_had_read_on"]),
+    (Wrong::PromotesInSecret, &["a_promoted_face_is_learnt_by_whoever_had_read_on"]),
+    (Wrong::PromotesBeforeItIsSure, &["a_refused_commit_promotes_nobody"]),
+    (Wrong::CountsItsChecks, &["a_store_that_works_says_so_and_changes_nothing"]),
 ];
 
 async fn failures(folders: Arc<Folders>, wrong: Wrong) -> Vec<&'static str> {
-    contract::store(async || Arc::new(Broken { inner: folders.maintenance(), wrong }) as Arc<dyn Store>)
-        .await
-        .failures()
+    contract::store(async || Broken::over(folders.maintenance(), wrong) as Arc<dyn Store>).await.failures()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

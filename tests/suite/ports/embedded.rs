@@ -10,8 +10,10 @@ use std::{
 };
 
 use sparks_embedded::{Embedded, Patience};
-use sparks_engine::{DeadLetters, Maintenance, Objects, Queue, QueueError, Settlement, Store};
-use sparks_tests::contract::{self, Leases, QueueRig};
+use sparks_engine::{
+    Content, DeadLetters, Maintenance, Objects, ObjectsError, PutMode, Queue, QueueError, Settlement, Store,
+};
+use sparks_tests::contract::{self, Leases, OutageRig, QueueRig};
 use tempfile::TempDir;
 
 /// Fresh data folders, removed at the end.
@@ -39,6 +41,19 @@ impl Folders {
 
     pub fn objects(&self) -> Arc<dyn Objects> {
         sparks_tests::worker::open(&self.fresh()).objects
+    }
+
+    /// A bucket whose folder can be renamed away.
+    pub fn outage(&self) -> OutageRig {
+        let folder = self.fresh();
+        let objects = sparks_tests::worker::open(&folder).objects;
+        let (here, away) = (folder.join("objects"), folder.join("objects.away"));
+        let (from, to) = (here.clone(), away.clone());
+        OutageRig {
+            objects,
+            away: Box::new(move || std::fs::rename(&from, &to).unwrap()),
+            back: Box::new(move || std::fs::rename(&away, &here).unwrap()),
+        }
     }
 
     pub fn queue(&self, leases: Leases) -> QueueRig {
@@ -76,6 +91,35 @@ async fn the_queue_keeps_its_contract() {
 async fn the_objects_keep_their_contract() {
     let folders = Folders::new();
     contract::objects(async || folders.objects()).await.assert_passed();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_folder_of_objects_that_is_renamed_away_is_an_outage() {
+    let folders = Folders::new();
+    contract::outage(async || folders.outage()).await.assert_passed();
+}
+
+/// Half-written files are put there: without it nothing can be stored, and that is no missing object.
+#[tokio::test]
+async fn a_missing_folder_for_what_is_half_written_is_an_outage_too() {
+    let folders = Folders::new();
+    let folder = folders.fresh();
+    let objects = sparks_tests::worker::open(&folder).objects;
+    std::fs::rename(folder.join("tmp"), folder.join("tmp.away")).unwrap();
+    let stored = objects.put("a", vec![1], Content::picture("image/webp"), PutMode::Replace).await;
+    assert!(matches!(stored, Err(ObjectsError::Unavailable { .. })), "{stored:?}");
+    let checked = objects.check().await;
+    assert!(matches!(checked, Err(ObjectsError::Unavailable { .. })), "{checked:?}");
+}
+
+#[tokio::test]
+async fn a_store_that_cannot_write_says_so() {
+    let folders = Folders::new();
+    let folder = folders.fresh();
+    let store = sparks_tests::worker::open(&folder).store;
+    store.check().await.unwrap();
+    rusqlite::Connection::open(folder.join("sparks.db")).unwrap().execute_batch("DROP TABLE heads").unwrap();
+    assert!(store.check().await.is_err(), "a file without heads takes no commit");
 }
 
 #[tokio::test]
@@ -117,6 +161,7 @@ async fn a_message_that_kills_its_workers_becomes_a_dead_letter() {
     let letters = backend.queue.list(None, 10).await.unwrap();
     assert_eq!(letters.len(), 1);
     assert_eq!((letters[0].body.as_str(), letters[0].receives), ("deadly", 3));
+    assert_eq!(letters[0].cause, "worker-died");
     assert!(letters[0].reason.contains("died"), "the reason is {:?}", letters[0].reason);
 }
 

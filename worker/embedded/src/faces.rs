@@ -41,8 +41,9 @@ pub(crate) fn identify(tx: &Transaction<'_>, faces: &[(FaceId, PersonId)]) -> Re
 }
 
 /// From now on persons are known by these faces, as the event at `seq` says: whoever has read up to there reads them next.
+/// The event that decided them stays: it says who was seen beside whom.
 pub(crate) fn promote(tx: &Transaction<'_>, faces: &[FaceId], seq: Seq) -> Result<(), DatabaseError> {
-    let mut update = tx.prepare_cached("UPDATE faces SET template = 1, seq = ? WHERE image_id = ? AND n = ?")?;
+    let mut update = tx.prepare_cached("UPDATE faces SET template = 1, promoted = ? WHERE image_id = ? AND n = ?")?;
     for face in faces {
         update.execute(params![number(seq), face.image.as_str(), face.n])?;
     }
@@ -81,11 +82,14 @@ pub(crate) fn get(tx: &Transaction<'_>, faces: Vec<FaceId>) -> Result<Vec<Stored
 
 /// The faces that persons are known by, of whole events after `after`, about `most`.
 pub(crate) fn templates(tx: &Transaction<'_>, after: Seq, most: usize) -> Result<Vec<DecidedFace>, DatabaseError> {
-    let sql = "SELECT max(seq) FROM (SELECT seq FROM faces WHERE template AND seq > ? ORDER BY seq LIMIT ?)";
+    let sql = "SELECT max(since) FROM (SELECT coalesce(promoted, seq) AS since FROM faces
+               WHERE template AND coalesce(promoted, seq) > ? ORDER BY coalesce(promoted, seq) LIMIT ?)";
     let most = i64::try_from(most).unwrap_or(i64::MAX);
     let last: Option<i64> = tx.prepare_cached(sql)?.query_row(params![number(after), most], |row| row.get(0))?;
     let Some(last) = last else { return Ok(Vec::new()) };
-    select(tx, "template AND seq > ?1 AND seq <= ?2 ORDER BY seq, image_id, n", params![number(after), last])
+    let filter = "template AND coalesce(promoted, seq) > ?1 AND coalesce(promoted, seq) <= ?2
+                  ORDER BY coalesce(promoted, seq), image_id, n";
+    select_since(tx, "coalesce(promoted, seq)", filter, params![number(after), last])
 }
 
 /// Faces that are nobody's, by image and number.
@@ -113,12 +117,22 @@ pub(crate) fn company(tx: &Transaction<'_>) -> Result<BTreeSet<(PersonId, Person
     Ok(company)
 }
 
+/// These faces, each with the event that decided it.
 fn select(
     tx: &Transaction<'_>,
     filter: &str,
     values: impl rusqlite::Params,
 ) -> Result<Vec<DecidedFace>, DatabaseError> {
-    let sql = format!("SELECT image_id, n, model, signature, person, template, seq FROM faces WHERE {filter}");
+    select_since(tx, "seq", filter, values)
+}
+
+fn select_since(
+    tx: &Transaction<'_>,
+    event: &str,
+    filter: &str,
+    values: impl rusqlite::Params,
+) -> Result<Vec<DecidedFace>, DatabaseError> {
+    let sql = format!("SELECT image_id, n, model, signature, person, template, {event} FROM faces WHERE {filter}");
     let mut statement = tx.prepare_cached(&sql)?;
     let mut rows = statement.query(values)?;
     let mut faces = Vec::new();

@@ -98,19 +98,23 @@ impl Folders {
         // By key: the folder a prefix ends in sorts like its name and a slash, so names are compared whole.
         let (folder, _) = prefix.rsplit_once('/').unwrap_or(("", prefix));
         let mut keys: Vec<String> = Vec::new();
-        for entry in walkdir::WalkDir::new(self.objects.join(folder)).into_iter().flatten() {
+        for entry in walkdir::WalkDir::new(self.objects.join(folder)) {
+            let entry = match entry.map_err(io::Error::from) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                Err(error) if error.kind() == io::ErrorKind::NotADirectory => continue,
+                entry => entry?,
+            };
             let key = entry.path().strip_prefix(&self.objects).ok().and_then(Path::to_str).map(str::to_owned);
             keys.extend(key.filter(|key| entry.file_type().is_file() && key.starts_with(prefix) && **key > *after));
         }
         keys.sort_unstable();
-        keys.truncate(most);
         let listed = keys.into_iter().filter_map(|key| {
             let about = fs::metadata(self.objects.join(&key)).ok()?;
             let modified = about.modified().ok()?.duration_since(std::time::UNIX_EPOCH).ok()?;
             let modified = Timestamp::from_millis(i64::try_from(modified.as_millis()).ok()?);
             Some(Listed { key, bytes: about.len(), modified })
         });
-        Ok(listed.collect())
+        Ok(listed.take(most).collect())
     }
 
     /// The file of an object. Keys that would leave the folder name nothing, and no two keys name the same file.
@@ -123,7 +127,8 @@ impl Folders {
     /// the commit that speaks of it does: journals keep the order.
     fn write(&self, path: &Path, body: &[u8], mode: PutMode) -> io::Result<bool> {
         let aside = self.aside.join(format!("{}.{}", self.owner, self.written.fetch_add(1, Ordering::Relaxed)));
-        let mut file = File::create(&aside)?;
+        // Where there is no room aside, no object is missing.
+        let mut file = File::create(&aside).map_err(io::Error::other)?;
         file.write_all(body)?;
         file.sync_data()?;
         if let Some(folder) = path.parent() {
@@ -194,7 +199,13 @@ impl Objects for FileObjects {
     async fn list(&self, prefix: &str, after: Option<&str>, most: usize) -> Result<Vec<Listed>, ObjectsError> {
         let (within, after) = (prefix.to_owned(), after.unwrap_or_default().to_owned());
         let key = if prefix.is_empty() { "-" } else { prefix.trim_end_matches('/') };
-        self.run(key, move |folders, _| folders.list(&within, &after, most)).await
+        self.run(key, move |folders, _| {
+            let listed = folders.list(&within, &after, most)?;
+            // What went away meanwhile would look like an empty bucket.
+            folders.present().map_err(io::Error::other)?;
+            Ok(listed)
+        })
+        .await
     }
 
     async fn check(&self) -> Result<(), ObjectsError> {
@@ -202,7 +213,7 @@ impl Objects for FileObjects {
             let aside = folders.aside.join(format!("{}.check", folders.owner));
             let written = File::create(&aside).and_then(|mut file| file.write_all(&[0; CHECKED_BYTES]));
             let _ = fs::remove_file(&aside);
-            written
+            written.map_err(io::Error::other)
         })
         .await
     }

@@ -149,13 +149,13 @@ impl SqliteQueue {
         work: impl FnOnce(&Transaction<'_>, i64) -> Result<(), DatabaseError> + Send + 'static,
     ) -> Result<(), QueueError> {
         let (id, lost) = (rowid(&delivery.id), delivery.id.clone());
-        let (owner, receives) = (self.owner.name().to_owned(), delivery.receives);
+        let (owner, receipt) = (self.owner.name().to_owned(), delivery.receipt.clone());
         self.database
             .write(Durability::Crash, move |tx| {
                 let mut held = tx
-                    .prepare_cached("SELECT 1 FROM messages WHERE id = ? AND owner = ? AND receives = ?")
+                    .prepare_cached("SELECT 1 FROM messages WHERE id = ?1 AND owner = ?2 AND ?2 || '/' || leases = ?3")
                     .map_err(DatabaseError::from)?;
-                match held.exists(params![id, owner, receives]).map_err(DatabaseError::from)? {
+                match held.exists(params![id, owner, receipt]).map_err(DatabaseError::from)? {
                     true => Ok(work(tx, id)?),
                     false => Err(QueueError::LeaseLost(lost)),
                 }
@@ -185,24 +185,27 @@ fn has_visible(tx: &Transaction<'_>) -> Result<bool, DatabaseError> {
 }
 
 fn receive(tx: &Transaction<'_>, owner: &str, most: usize, patience: Patience) -> Result<Vec<Delivery>, DatabaseError> {
-    let mut select =
-        tx.prepare_cached("SELECT id, body, receives, sent FROM messages WHERE visible <= ? ORDER BY id LIMIT ?")?;
-    let mut lease =
-        tx.prepare_cached("UPDATE messages SET owner = ?, visible = ?, receives = receives + 1 WHERE id = ?")?;
+    let mut select = tx.prepare_cached(
+        "SELECT id, body, receives, sent, leases FROM messages WHERE visible <= ? ORDER BY id LIMIT ?",
+    )?;
+    let mut lease = tx.prepare_cached(
+        "UPDATE messages SET owner = ?, visible = ?, receives = receives + 1, leases = leases + 1 WHERE id = ?",
+    )?;
     let mut rows = select.query(params![now(), i64::try_from(most).unwrap_or(i64::MAX)])?;
-    let mut found: Vec<(i64, String, u32, i64)> = Vec::new();
+    let mut found: Vec<(i64, String, u32, i64, i64)> = Vec::new();
     while let Some(row) = rows.next()? {
-        found.push((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?));
+        found.push((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?));
     }
     let mut deliveries = Vec::with_capacity(found.len());
-    for (id, body, receives, sent) in found {
+    for (id, body, receives, sent, leases) in found {
         if receives >= patience.max_deaths {
             bury(tx, id, Cause::WorkerDied, &format!("the worker died with it {receives} times"))?;
             continue;
         }
         lease.execute(params![owner, now() + millis(patience.visibility), id])?;
         let (id, sent) = (message_id(id), Timestamp::from_millis(sent));
-        deliveries.push(Delivery { id, body, receives: receives + 1, sent, receipt: owner.to_owned() });
+        let receipt = format!("{owner}/{}", leases + 1);
+        deliveries.push(Delivery { id, body, receives: receives + 1, sent, receipt });
     }
     Ok(deliveries)
 }

@@ -40,7 +40,8 @@ INSERT INTO heads VALUES ('FOLLOWED', 0), ('CONSIDERED', 0);
 CREATE TABLE states (subject TEXT PRIMARY KEY, state TEXT NOT NULL) STRICT, WITHOUT ROWID;
 
 -- What faces look like. Apart from the log, so that it can be erased. `person` is the number of who a face was decided to
--- be, `seq` the event about its photo; by the faces that are `template` a person is known.
+-- be, `seq` the event about its photo; by the faces that are `template` a person is known, since the event `promoted` where
+-- that was not the one about its photo.
 CREATE TABLE faces (
     image_id  TEXT NOT NULL,
     n         INTEGER NOT NULL,
@@ -49,13 +50,15 @@ CREATE TABLE faces (
     person    INTEGER,
     template  INTEGER NOT NULL DEFAULT 0,
     seq       INTEGER NOT NULL DEFAULT 0,
+    promoted  INTEGER,
     PRIMARY KEY (image_id, n)
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX faces_template ON faces (seq) WHERE template;
+CREATE INDEX faces_template ON faces (coalesce(promoted, seq)) WHERE template;
 CREATE INDEX faces_unidentified ON faces (image_id, n) WHERE person IS NULL;
 CREATE INDEX faces_person ON faces (person) WHERE person IS NOT NULL;
 
--- Work to do. A lease names its owner (a lock file that lives as long as the process) and ends by itself.
+-- Work to do. A lease names its owner (a lock file that lives as long as the process) and ends by itself. `receives` counts
+-- attempts, `leases` every time that somebody got the message: a lease that was given back never holds again.
 CREATE TABLE messages (
     id            INTEGER PRIMARY KEY AUTOINCREMENT,
     deduplication TEXT NOT NULL UNIQUE,
@@ -63,7 +66,8 @@ CREATE TABLE messages (
     sent          INTEGER NOT NULL,
     visible       INTEGER NOT NULL,
     receives      INTEGER NOT NULL DEFAULT 0,
-    owner         TEXT
+    owner         TEXT,
+    leases        INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 
 CREATE TABLE dead_letters (

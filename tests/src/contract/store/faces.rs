@@ -11,7 +11,12 @@ use crate::{
 };
 
 /// Commits the photo with this number, and says which event about it decided its faces.
-async fn commit(store: &dyn Store, n: u64, before: Option<PhotoState>, faces: &[StoredFace]) -> Checked<Seq> {
+pub(super) async fn commit(
+    store: &dyn Store,
+    n: u64,
+    before: Option<PhotoState>,
+    faces: &[StoredFace],
+) -> Checked<Seq> {
     let persons: Vec<u32> = faces.iter().filter_map(|face| Some(face.person?.number())).collect();
     let version = before.as_ref().map_or("v1", |_| "v2");
     let event = following(processed(&image(n), version, &persons), before.as_ref());
@@ -54,7 +59,7 @@ pub(super) async fn templates_come_by_event_and_events_whole(store: Arc<dyn Stor
 }
 
 /// By event; faces of one event in any order.
-fn sorted(mut faces: Vec<DecidedFace>) -> Vec<DecidedFace> {
+pub(super) fn sorted(mut faces: Vec<DecidedFace>) -> Vec<DecidedFace> {
     let is_by_event = faces.is_sorted_by_key(|decided| decided.seq);
     if is_by_event {
         faces.sort_by(|a, b| (a.seq, &a.kept.face).cmp(&(b.seq, &b.kept.face)));
@@ -101,5 +106,31 @@ pub(super) async fn a_refused_commit_identifies_nobody(store: Arc<dyn Store>) ->
     let refused = store.commit(&Commit { photo, identified, ..nothing() }).await;
     ensure!(matches!(refused, Err(CommitError::PhotoMoved)), "a moved photo gives {refused:?}");
     ensure_eq!(store.signatures(std::slice::from_ref(&nobody.face)).await?, vec![nobody], "the face");
+    Ok(())
+}
+
+pub(super) async fn all_faces_of_a_person_are_found(store: Arc<dyn Store>) -> Checked {
+    ensure!(store.faces_of(&[person(1)]).await?.is_empty(), "an empty store knows somebody");
+    let mut expected = Vec::new();
+    for (n, persons) in
+        [(1, [Some(1), Some(2), None]), (2, [Some(2), Some(1), Some(1)]), (3, [Some(3), None, Some(12)])]
+    {
+        let faces: Vec<StoredFace> = (0..)
+            .zip(persons)
+            .map(|(f, person)| decided_face(face(&image(n), f), n as u8 * 8 + f as u8, person, f == 0))
+            .collect();
+        let seq = commit(store.as_ref(), n, None, &faces).await?;
+        expected.extend(faces.into_iter().map(|kept| DecidedFace { seq, kept }));
+    }
+    let identified = expected[2].kept.face.clone();
+    store.commit(&Commit { identified: vec![(identified, person(3))], ..nothing() }).await?;
+    expected[2].kept.person = Some(person(3));
+    for asked in [&[1][..], &[2], &[3, 1], &[12, 2, 3], &[7], &[], &[1, 2, 3, 12]] {
+        let asked: Vec<_> = asked.iter().map(|number| person(*number)).collect();
+        let mut found = store.faces_of(&asked).await?;
+        found.sort_by(|a, b| (a.seq, &a.kept.face).cmp(&(b.seq, &b.kept.face)));
+        let theirs = expected.iter().filter(|decided| decided.kept.person.is_some_and(|who| asked.contains(&who)));
+        ensure_eq!(found, theirs.cloned().collect::<Vec<_>>(), "the faces of {asked:?}");
+    }
     Ok(())
 }

@@ -181,3 +181,15 @@ pub(super) async fn signatures_of_a_new_version_stand_beside_the_old(store: Arc<
     ensure_eq!(found, kept, "the signatures of both versions");
     Ok(())
 }
+
+pub(super) async fn a_store_that_works_says_so_and_changes_nothing(store: Arc<dyn Store>) -> Checked {
+    store.check().await?;
+    store.commit(&of_photo(1, None, vec![processed(&image(1), "v1", &[1])])).await?;
+    let before = (read(store.as_ref(), 10).await?, store.identity(Seq(0)).await?, store.photo(&image(1)).await?);
+    store.check().await?;
+    let after = (read(store.as_ref(), 10).await?, store.identity(Seq(0)).await?, store.photo(&image(1)).await?);
+    ensure_eq!(after, before, "log, persons and photo after a check");
+    let next = store.commit(&of_photo(2, None, vec![processed(&image(2), "v1", &[1])])).await?;
+    ensure_eq!(next.first().map(|recorded| recorded.seq), Some(Seq(2)), "the event after a check");
+    Ok(())
+}

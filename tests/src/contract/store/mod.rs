@@ -1,6 +1,7 @@
 //! What a store promises.
 
 mod atomicity;
+mod erasure;
 mod faces;
 mod guards;
 mod log;
@@ -30,6 +31,14 @@ where
             a_face_keeps_who_it_was_decided_to_be,
             an_identified_face_is_somebodys,
             a_refused_commit_identifies_nobody,
+            all_faces_of_a_person_are_found,
+        },
+        erasure::{
+            an_erased_photo_leaves_no_signature,
+            an_erased_person_leaves_no_signature,
+            a_refused_commit_erases_nothing,
+            a_promoted_face_is_learnt_by_whoever_had_read_on,
+            a_refused_commit_promotes_nobody,
         },
         guards::{
             a_photo_is_committed_once,
@@ -49,12 +58,17 @@ where
             identity_is_complete_and_nothing_else,
             signatures_come_back_as_they_were,
             signatures_of_a_new_version_stand_beside_the_old,
+            a_store_that_works_says_so_and_changes_nothing,
         },
         rows::{
             attributes_of_others_survive_a_change,
             values_of_every_kind_come_back,
             floors_raise_and_never_lower,
             deleted_rows_are_gone,
+            only_rows_that_are_there_are_taken,
+            of_many_who_take_a_row_one_does,
+            adding_changes_the_number_and_nothing_else,
+            only_rows_that_are_there_are_added_to,
             many_rows_are_got_at_once,
         },
         paging::{

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use sparks_domain::{Item, Key, Mutation, Presence};
-use sparks_engine::{Commit, Store};
+use sparks_domain::{Item, Key, Mutation, Presence, Seq};
+use sparks_engine::{Commit, CommitError, Store};
+use tokio::task::JoinSet;
 
 use crate::{
-    contract::{Checked, ensure_eq},
-    samples::{attributes, image, nothing, raise, set, uploader},
+    contract::{Checked, ensure, ensure_eq},
+    samples::{attributes, image, nothing, processed, raise, set, uploader},
 };
 
 async fn write(store: &dyn Store, mutations: Vec<Mutation>) -> Checked {
@@ -96,4 +97,79 @@ pub(super) async fn many_rows_are_got_at_once(store: Arc<dyn Store>) -> Checked 
     ensure_eq!(found, expected, "the rows that were found");
     ensure_eq!(store.batch_get(&[]).await?.len(), 0, "the rows of no keys");
     Ok(())
+}
+
+fn add(key: &Key, amount: i64) -> Mutation {
+    Mutation::Add { key: key.clone(), attribute: "limit".into(), amount }
+}
+
+/// A commit that is refused because of this row changes neither the log nor this other one.
+async fn is_refused(store: &dyn Store, mutation: Mutation, missing: &Key, beside: &Key) -> Checked {
+    let before = row(store, beside).await?;
+    let mutations = vec![set(beside, Presence::Any, json!({ "changed": true })), mutation];
+    let events = vec![processed(&image(1), "v1", &[])];
+    match store.commit(&Commit { mutations, events, ..nothing() }).await {
+        Err(CommitError::RowMissing(key)) => ensure_eq!(&key, missing, "the row that is said to be missing"),
+        other => ensure!(false, "a missing row gives {other:?} instead of RowMissing"),
+    }
+    ensure_eq!(row(store, beside).await?, before, "the row beside the missing one");
+    ensure_eq!(row(store, missing).await?, None, "the missing row");
+    ensure!(store.read_log(Seq(0), 10).await?.is_empty(), "an event of a refused commit is in the log");
+    Ok(())
+}
+
+pub(super) async fn only_rows_that_are_there_are_taken(store: Arc<dyn Store>) -> Checked {
+    let (taken, kept) = (Key::image(&image(1), &uploader()), Key::limit(&uploader()));
+    let both = [&taken, &kept].map(|key| set(key, Presence::Any, json!({ "n": 1 })));
+    write(store.as_ref(), both.to_vec()).await?;
+    write(store.as_ref(), vec![Mutation::Take { key: taken.clone() }]).await?;
+    ensure_eq!(row(store.as_ref(), &taken).await?, None, "the row that was taken");
+    is_refused(store.as_ref(), Mutation::Take { key: taken.clone() }, &taken, &kept).await
+}
+
+pub(super) async fn of_many_who_take_a_row_one_does(store: Arc<dyn Store>) -> Checked {
+    let limit = Key::limit(&uploader());
+    write(store.as_ref(), vec![set(&limit, Presence::Any, json!({ "limit": 7 }))]).await?;
+    for round in 0..6 {
+        let key = Key::image(&image(round), &uploader());
+        write(store.as_ref(), vec![set(&key, Presence::Any, json!({ "n": 1 }))]).await?;
+        let mut tasks = JoinSet::new();
+        for _ in 0..6 {
+            let (store, mutations) = (Arc::clone(&store), vec![Mutation::Take { key: key.clone() }, add(&limit, 1)]);
+            tasks.spawn(async move { store.commit(&Commit { mutations, ..nothing() }).await });
+        }
+        let mut takers = 0;
+        for done in tasks.join_all().await {
+            match done {
+                Ok(_) => takers += 1,
+                Err(CommitError::RowMissing(missing)) => ensure_eq!(missing, key, "the row that is said to be missing"),
+                Err(other) => ensure!(false, "a row that is taken gives {other:?}"),
+            }
+        }
+        ensure_eq!(takers, 1, "how many of six took the row");
+    }
+    ensure_eq!(row(store.as_ref(), &limit).await?, Some(json!({ "limit": 13 })), "what each taker added to");
+    Ok(())
+}
+
+pub(super) async fn adding_changes_the_number_and_nothing_else(store: Arc<dyn Store>) -> Checked {
+    let key = Key::limit(&uploader());
+    let sums = [("499", 1, "500"), ("0", 1, "1"), ("500", -1, "499"), ("-1", 1, "0"), ("1.5", 1, "2.5"), ("7", 0, "7")];
+    for (before, amount, after) in sums {
+        let theirs = |limit: &str| {
+            format!(r#"{{"entityType":"DEFAULT_LIMIT","limit":{limit},"long":1234567890123456789.25,"note":"1.50"}}"#)
+        };
+        write(store.as_ref(), vec![Mutation::Delete { key: key.clone() }]).await?;
+        write(store.as_ref(), vec![set(&key, Presence::Any, serde_json::from_str(&theirs(before))?)]).await?;
+        write(store.as_ref(), vec![add(&key, amount)]).await?;
+        let found = row(store.as_ref(), &key).await?.unwrap_or_default().to_string();
+        ensure_eq!(found, theirs(after), "{before} and {amount}");
+    }
+    Ok(())
+}
+
+pub(super) async fn only_rows_that_are_there_are_added_to(store: Arc<dyn Store>) -> Checked {
+    let (missing, beside) = (Key::limit(&uploader()), Key::limit(&"another@example.org".parse()?));
+    write(store.as_ref(), vec![set(&beside, Presence::Any, json!({ "limit": 3 }))]).await?;
+    is_refused(store.as_ref(), add(&missing, 1), &missing, &beside).await
 }

@@ -1,0 +1,128 @@
+//! What faces look like is forgotten when it is to be, and persons are known by other faces from then on.
+
+use std::sync::Arc;
+
+use sparks_domain::{FaceId, PersonId, Seq};
+use sparks_engine::{Commit, CommitError, DecidedFace, Erasure, PhotoGuard, Store, StoredFace};
+
+use super::faces::{commit, sorted};
+use crate::{
+    contract::{Checked, ensure, ensure_eq},
+    samples::{decided_face, face, forgotten, image, nothing, person},
+};
+
+const PHOTOS: [(u64, [Option<u32>; 3]); 3] =
+    [(1, [Some(1), Some(2), None]), (2, [Some(2), Some(1), Some(1)]), (3, [Some(3), None, Some(12)])];
+
+/// Three photos; the first face of each is one that its person is known by.
+async fn fill(store: &dyn Store) -> Checked<Vec<DecidedFace>> {
+    let mut all = Vec::new();
+    for (n, persons) in PHOTOS {
+        let faces: Vec<StoredFace> = (0..)
+            .zip(persons)
+            .map(|(f, person)| decided_face(face(&image(n), f), n as u8 * 8 + f as u8, person, f == 0))
+            .collect();
+        let seq = commit(store, n, None, &faces).await?;
+        all.extend(faces.into_iter().map(|kept| DecidedFace { seq, kept }));
+    }
+    Ok(all)
+}
+
+/// Whoever asks in whatever way finds these faces, and no others.
+async fn is_kept(store: &dyn Store, all: &[DecidedFace], expected: &[DecidedFace]) -> Checked {
+    let asked: Vec<FaceId> = all.iter().map(|decided| decided.kept.face.clone()).collect();
+    let mut found = store.signatures(&asked).await?;
+    found.sort_by(|a, b| a.face.cmp(&b.face));
+    let mut kept: Vec<_> = expected.iter().map(|decided| decided.kept.clone()).collect();
+    kept.sort_by(|a, b| a.face.cmp(&b.face));
+    ensure_eq!(found, kept, "the signatures");
+    let templates: Vec<_> = expected.iter().filter(|decided| decided.kept.template).cloned().collect();
+    ensure_eq!(sorted(store.templates(Seq(0), 100).await?), sorted(templates), "what persons are known by");
+    let persons: Vec<PersonId> = [1, 2, 3, 12].map(person).to_vec();
+    let mut found = store.faces_of(&persons).await?;
+    found.sort_by(|a, b| a.kept.face.cmp(&b.kept.face));
+    let mut theirs: Vec<_> = expected.iter().filter(|decided| decided.kept.person.is_some()).cloned().collect();
+    theirs.sort_by(|a, b| a.kept.face.cmp(&b.kept.face));
+    ensure_eq!(found, theirs, "the faces of everybody");
+    Ok(())
+}
+
+pub(super) async fn an_erased_photo_leaves_no_signature(store: Arc<dyn Store>) -> Checked {
+    let all = fill(store.as_ref()).await?;
+    let mut expected = all.clone();
+    // A photo that never was is erased like any other.
+    for n in [2, 1, 9] {
+        let erased = Erasure { photos: vec![image(n)], ..Erasure::default() };
+        for _ in 0..2 {
+            store.commit(&Commit { erased: erased.clone(), ..nothing() }).await?;
+            expected.retain(|decided| decided.kept.face.image != image(n));
+            is_kept(store.as_ref(), &all, &expected).await?;
+        }
+    }
+    ensure_eq!(expected.len(), 3, "the faces of the third photo");
+    Ok(())
+}
+
+pub(super) async fn an_erased_person_leaves_no_signature(store: Arc<dyn Store>) -> Checked {
+    let all = fill(store.as_ref()).await?;
+    let mut expected = all.clone();
+    for persons in [&[1, 12][..], &[2], &[7]] {
+        let persons: Vec<PersonId> = persons.iter().map(|number| person(*number)).collect();
+        let erased = Erasure { persons: persons.clone(), ..Erasure::default() };
+        store.commit(&Commit { erased, ..nothing() }).await?;
+        expected.retain(|decided| decided.kept.person.is_none_or(|who| !persons.contains(&who)));
+        is_kept(store.as_ref(), &all, &expected).await?;
+    }
+    ensure_eq!(expected.len(), 3, "the faces of person3 and of nobody");
+    Ok(())
+}
+
+pub(super) async fn a_refused_commit_erases_nothing(store: Arc<dyn Store>) -> Checked {
+    let all = fill(store.as_ref()).await?;
+    let erased = Erasure { photos: vec![image(1)], persons: vec![person(2)] };
+    let photo = Some(PhotoGuard { image: image(1), before: None });
+    let refused = store.commit(&Commit { photo, erased, ..nothing() }).await;
+    ensure!(matches!(refused, Err(CommitError::PhotoMoved)), "a moved photo gives {refused:?}");
+    is_kept(store.as_ref(), &all, &all).await
+}
+
+pub(super) async fn a_promoted_face_is_learnt_by_whoever_had_read_on(store: Arc<dyn Store>) -> Checked {
+    let all = fill(store.as_ref()).await?;
+    let read = store.templates(Seq(0), 100).await?;
+    let last = read.last().ok_or("nobody is known")?.seq;
+    ensure!(store.templates(last, 100).await?.is_empty(), "there are templates after the last");
+
+    let promoted = [&all[1], &all[8]].map(|decided| decided.kept.face.clone());
+    let commit = Commit { events: vec![forgotten(&[99], Seq(1))], promoted: promoted.to_vec(), ..nothing() };
+    let seq = store.commit(&commit).await?.last().ok_or("a commit of an event returns none")?.seq;
+    let news = store.templates(last, 100).await?;
+    let expected = [&all[1], &all[8]]
+        .map(|decided| DecidedFace { seq, kept: StoredFace { template: true, ..decided.kept.clone() } });
+    ensure_eq!(sorted(news), sorted(expected.to_vec()), "what is new to whoever had read all before");
+    ensure!(store.templates(seq, 100).await?.is_empty(), "there are templates after the promoted ones");
+    let mut faces = store.templates(Seq(0), 100).await?;
+    ensure!(faces.is_sorted_by_key(|decided| decided.seq), "the templates are not in order");
+    faces.sort_by(|a, b| a.kept.face.cmp(&b.kept.face));
+    let known_by = |decided: &&DecidedFace| decided.kept.template || promoted.contains(&decided.kept.face);
+    let mut names: Vec<_> = all.iter().filter(known_by).map(|decided| &decided.kept.face).collect();
+    names.sort_unstable();
+    ensure_eq!(
+        faces.iter().map(|decided| &decided.kept.face).collect::<Vec<_>>(),
+        names,
+        "all that anybody is known by"
+    );
+    let mut found = store.faces_of(&[person(12)]).await?;
+    found.retain(|decided| decided.kept.template);
+    ensure_eq!(found.len(), 1, "the faces that person12 is known by");
+    Ok(())
+}
+
+pub(super) async fn a_refused_commit_promotes_nobody(store: Arc<dyn Store>) -> Checked {
+    let all = fill(store.as_ref()).await?;
+    let photo = Some(PhotoGuard { image: image(1), before: None });
+    let promoted = vec![all[1].kept.face.clone()];
+    let events = vec![forgotten(&[99], Seq(1))];
+    let refused = store.commit(&Commit { photo, events, promoted, ..nothing() }).await;
+    ensure!(matches!(refused, Err(CommitError::PhotoMoved)), "a moved photo gives {refused:?}");
+    is_kept(store.as_ref(), &all, &all).await
+}
