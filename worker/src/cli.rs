@@ -79,7 +79,7 @@ Examples:
   sparks send --lines messages.jsonl
   echo '{\"bucketName\":\"sparks\",\"objectKey\":\"originals/2Ab4dEbnXzvkyZF4Bvn3sYdWCkq.jpg\"}' | sparks send -
 
-Prints the IDs of the messages. A message that is empty, no UTF-8 or longer than 1 MiB is refused, and nothing is sent.")]
+Prints the IDs of the messages. If any is empty, not UTF-8 or longer than 1 MiB, nothing is sent.")]
     Send(SendArgs),
     /// Look after messages that could not be worked off
     #[command(after_help = "\

@@ -44,8 +44,8 @@ Examples:
   sparks dlq replay --reason no-image-row --since 1d --dry-run
   sparks dlq replay --all --rate 10/s
 
-A message is sent before its letter goes, so this may be interrupted and repeated, and nothing is lost. What dies again meanwhile
-is a new letter, which waits for the next call.")]
+A message is sent before its letter goes: interrupted and repeated, this loses nothing.
+What dies again meanwhile is a new letter, which waits for the next call.")]
     Replay(ReplayArgs),
     /// Remove letters for good
     #[command(after_help = "\
@@ -172,8 +172,8 @@ Examples:
   sparks photo delete 2Ab4dEbnXzvkyZF4Bvn3sYdWCkq
   sparks photo delete 2Ab4dEbnXzvkyZF4Bvn3sYdWCkq --json | jq .persons_forgotten
 
-Whoever is in no other photo is forgotten; whoever was shown by a face of the photo is shown by another. Deleting once more
-is harmless.")]
+Whoever is in no other photo is forgotten; whoever was shown by a face of the photo is shown by
+another. Deleting once more is harmless.")]
     Delete {
         /// Image IDs
         #[arg(required = true, value_name = "ID")]

@@ -1,5 +1,7 @@
 //! `sparks explain`
 
+mod absent;
+
 use std::process::ExitCode;
 
 use serde_json::{Value, json};
@@ -10,6 +12,7 @@ use sparks_domain::{
 use sparks_embedded::Embedded;
 use sparks_engine::Store;
 
+use self::absent::Absent;
 use super::persons;
 use crate::{
     cli::{ExplainArgs, Global},
@@ -24,19 +27,39 @@ pub async fn run(global: &Global, args: ExplainArgs, output: &mut Output) -> any
     let image: ImageId = args.image.parse().map_err(|error| WrongUse(format!("{error}")))?;
     let person = args.person.as_deref().map(str::parse::<PersonId>).transpose();
     let person = person.map_err(|error| WrongUse(error.to_string()))?;
-    let Some(story) = Story::read(&backend, &image).await? else {
-        anyhow::bail!("there is no photo {image} in {}: see `sparks query photos`", settings.data.display());
+    let is_there = match Known::read(&backend, &image).await? {
+        None => anyhow::bail!("there is no photo {image} in {}: see `sparks query photos`", settings.data.display()),
+        Some(Known::Shown(story)) => {
+            let told: Vec<Told<'_>> = story.faces().filter(|told| person.is_none_or(|p| told.now == Some(p))).collect();
+            if output.is_json() {
+                output.json(&story.to_json(&told))?
+            } else {
+                story.tell(&told, output)?
+            }
+            !told.is_empty()
+        }
+        Some(Known::Absent(event)) => {
+            let absent = Absent { image: &image, event: &event };
+            if output.is_json() {
+                output.json(&absent.to_json())?
+            } else {
+                absent.tell(output)?
+            }
+            false
+        }
     };
-    let told: Vec<Told<'_>> = story.faces().filter(|told| person.is_none_or(|p| told.now == Some(p))).collect();
-    if output.is_json() {
-        output.json(&story.to_json(&told))?;
-    } else {
-        story.tell(&told, output)?;
-    }
-    if let (Some(person), true) = (person, told.is_empty()) {
+    if let (Some(person), false) = (person, is_there) {
         anyhow::bail!("{person} is not in this photo");
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// What there is to explain.
+enum Known {
+    /// The tags of a photo.
+    Shown(Box<Story>),
+    /// Why there are none: the event that says so.
+    Absent(Box<Recorded>),
 }
 
 /// What the log says of one photo.
@@ -60,19 +83,38 @@ struct Told<'a> {
     now: Option<PersonId>,
 }
 
-impl Story {
+impl Known {
     async fn read(backend: &Embedded, image: &ImageId) -> anyhow::Result<Option<Self>> {
         let Some(state) = backend.store.photo(image).await? else { return Ok(None) };
-        let event = async |seq: Seq| anyhow::Ok(backend.store.read_log(Seq(seq.0.saturating_sub(1)), 1).await?.pop());
-        let Some(shows) = state.shows else { return Ok(None) };
-        let Some(decided) = event(shows).await? else { return Ok(None) };
-        let Event::PhotoProcessed(photo) = decided.event.clone() else { return Ok(None) };
-        let (mut reviews, mut seq) = (Vec::new(), state.seq);
-        while seq > shows {
-            let Some(recorded) = event(seq).await? else { break };
-            let Event::FacesReviewed(review) = recorded.event.clone() else { break };
-            seq = review.follows;
-            reviews.push((recorded, review.faces));
+        let Some(decided) = event(backend, state.shows.unwrap_or(state.seq)).await? else { return Ok(None) };
+        Ok(Some(match (state.shows, decided.event.clone()) {
+            (Some(_), Event::PhotoProcessed(photo)) => {
+                Self::Shown(Box::new(Story::read(backend, decided, photo, state.seq).await?))
+            }
+            _ => Self::Absent(Box::new(decided)),
+        }))
+    }
+}
+
+async fn event(backend: &Embedded, Seq(seq): Seq) -> anyhow::Result<Option<Recorded>> {
+    Ok(backend.store.read_log(Seq(seq.saturating_sub(1)), 1).await?.pop())
+}
+
+impl Story {
+    /// Reads back from the last event about the photo to the one that it shows.
+    async fn read(backend: &Embedded, decided: Recorded, photo: PhotoProcessed, last: Seq) -> anyhow::Result<Self> {
+        let (mut reviews, mut seq) = (Vec::new(), last);
+        while seq > decided.seq {
+            let Some(recorded) = event(backend, seq).await? else { break };
+            seq = match recorded.event.clone() {
+                Event::FacesReviewed(review) => {
+                    reviews.push((recorded, review.faces));
+                    review.follows
+                }
+                // A later version that could not be taken changed no tag.
+                Event::PhotoRejected(rejected) => rejected.follows.unwrap_or_default(),
+                _ => break,
+            };
         }
         let (mut merges, mut merged) = (Merges::default(), Vec::new());
         for Recorded { id, event, .. } in backend.store.identity(Seq(0)).await?.events {
@@ -81,7 +123,7 @@ impl Story {
                 merged.push((id, merge));
             }
         }
-        Ok(Some(Self { decided, photo, reviews, merged, merges }))
+        Ok(Self { decided, photo, reviews, merged, merges })
     }
 
     fn faces(&self) -> impl Iterator<Item = Told<'_>> {

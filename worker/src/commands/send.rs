@@ -97,23 +97,24 @@ fn read(path: &Path, lines: bool) -> Result<Vec<Message>, WrongUse> {
     };
     let bytes = bytes.map_err(|error| WrongUse(format!("{file}: {error}")))?;
     let refused = |line: Option<usize>, why: &str| match line {
-        Some(line) => WrongUse(format!("{file}, line {line}: {why}; nothing was sent")),
-        None => WrongUse(format!("{file}: {why}; nothing was sent")),
+        Some(line) => WrongUse(format!("line {line} of {file} {why}; nothing was sent")),
+        None => WrongUse(format!("{file} {why}; nothing was sent")),
     };
     if !lines && bytes.len() > MOST_BYTES {
-        return Err(refused(None, "longer than 1 MiB"));
+        return Err(refused(None, "is longer than 1 MiB"));
     }
-    let text = String::from_utf8(bytes)
-        .map_err(|error| refused(None, &format!("not UTF-8 text from byte {} on", error.utf8_error().valid_up_to())))?;
+    let text = String::from_utf8(bytes).map_err(|error| {
+        refused(None, &format!("is not UTF-8 text from byte {} on", error.utf8_error().valid_up_to()))
+    })?;
     if text.trim().is_empty() {
-        return Err(refused(None, "empty"));
+        return Err(refused(None, "is empty"));
     }
     if !lines {
         return Ok(vec![Message { file, line: None, body: text }]);
     }
     let messages = (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty());
     let messages = messages.map(|(line, body)| match body.len() > MOST_BYTES {
-        true => Err(refused(Some(line), "longer than 1 MiB")),
+        true => Err(refused(Some(line), "is longer than 1 MiB")),
         false => Ok(Message { file: file.clone(), line: Some(line), body: body.to_owned() }),
     });
     messages.collect()

@@ -111,7 +111,7 @@ impl Actor<'_> {
     /// Acts on one letter. Says whether it was there.
     async fn one(&mut self, id: &MessageId, letter: Option<&DeadLetter>, output: &mut Output) -> anyhow::Result<bool> {
         let there = if self.dry_run {
-            if let Some(DeadLetter { cause, reason, .. }) = letter.filter(|_| !output.is_json()) {
+            if let Some(DeadLetter { id, cause, reason, .. }) = letter.filter(|_| !output.is_json()) {
                 output.line(format!("{}  {:<12}  {}", id.0, brief(cause, 16), brief(reason, 100)))?;
             }
             true

@@ -47,7 +47,7 @@ pub async fn list(
         return Ok(ExitCode::SUCCESS);
     }
     if found == 0 {
-        output.line("there are no dead letters like that")?;
+        output.line("no dead letters")?;
         return Ok(ExitCode::SUCCESS);
     }
     let shown = rows.len();
@@ -115,7 +115,7 @@ pub async fn count(queue: &dyn DeadLetters, filter: &Filter, by: By, output: &mu
             output.json(&json!({ "cause": cause, "letters": letters, "oldest": oldest, "newest": newest }))?;
         }
     } else if heaps.is_empty() {
-        output.line("there are no dead letters like that")?;
+        output.line("no dead letters")?;
     } else {
         let rows = heaps.into_iter().map(|(cause, Heap { letters, oldest, newest })| {
             vec![brief(&cause, LONGEST_REASON), letters.to_string(), oldest.to_string(), newest.to_string()]
