@@ -1,6 +1,8 @@
 //! The real binary, used as people use it.
 #![allow(clippy::unwrap_used, missing_docs, reason = "a test that cannot go on says so by panicking")]
 
+#[path = "scenarios/backfill.rs"]
+mod backfill;
 #[path = "scenarios/bad_files.rs"]
 mod bad_files;
 #[path = "scenarios/biometrics.rs"]
@@ -11,6 +13,8 @@ mod by_hand;
 mod chaos;
 #[path = "scenarios/command_line.rs"]
 mod command_line;
+#[path = "scenarios/dead_letters.rs"]
+mod dead_letters;
 #[path = "scenarios/explain.rs"]
 mod explain;
 #[path = "scenarios/forms.rs"]
@@ -29,16 +33,22 @@ mod local;
 mod outage;
 #[path = "scenarios/persons.rs"]
 mod persons;
+#[path = "scenarios/photo_delete.rs"]
+mod photo_delete;
 #[path = "scenarios/platform.rs"]
 mod platform;
 #[path = "scenarios/questions.rs"]
 mod questions;
 #[path = "scenarios/replicas.rs"]
 mod replicas;
+#[path = "scenarios/send.rs"]
+mod send;
 #[path = "scenarios/shutdown.rs"]
 mod shutdown;
 #[path = "scenarios/sparks.rs"]
 mod sparks;
+#[path = "scenarios/tail.rs"]
+mod tail;
 #[path = "scenarios/truth.rs"]
 mod truth;
 #[path = "scenarios/twice.rs"]
