@@ -13,7 +13,7 @@ use sparks_engine::{Pipeline, Queue, Store};
 use tokio::task::JoinHandle;
 
 use super::*;
-use crate::{cli::Global, consumer::Consumer, wiring};
+use crate::{cli::Global, telemetry::metrics::Metrics, wiring};
 
 const PACE: Pace = Pace {
     poll: Duration::from_millis(20),
@@ -45,13 +45,14 @@ impl Scene {
         let backend = Arc::new(wiring::open_or_create(&settings).unwrap());
         let (cpu, index) = (Cpu::new(1), wiring::index(&settings, &backend).await.unwrap());
         let analyzer = wiring::analyzer(&settings, &cpu).unwrap();
-        let pipeline = Arc::new(wiring::pipeline(&settings, &backend, cpu, analyzer, index).unwrap());
+        let pipeline = Arc::new(wiring::pipeline(&settings, &backend, cpu, analyzer, index, &Metrics::new()).unwrap());
         Self { folder, backend, pipeline, settings, stop: watch::Sender::new(false) }
     }
 
     fn inbox(&self) -> Inbox {
         let uploader = Uploader {
             backend: Arc::clone(&self.backend),
+            bucket: self.settings.bucket.clone(),
             darkroom: wiring::darkroom(&self.settings),
             pipeline: Arc::clone(&self.pipeline),
             clock: wiring::clock(),
@@ -66,12 +67,13 @@ impl Scene {
     }
 
     fn work(&self) -> JoinHandle<()> {
-        let queue = Arc::clone(&self.backend.queue) as Arc<dyn Queue>;
-        let consumer = Consumer::new(queue, Arc::clone(&self.pipeline), Duration::from_secs(30), 3);
+        let pipeline = Arc::clone(&self.pipeline);
+        let consumer = wiring::consumer(&self.settings, &self.backend, pipeline, &Metrics::new());
         tokio::spawn(async move {
             loop {
-                if consumer.next().await.unwrap().is_none() {
-                    tokio::time::sleep(Duration::from_millis(10)).await;
+                match consumer.receive(1).await.unwrap().pop() {
+                    Some(raw) => drop(consumer.work_off(raw).await.unwrap()),
+                    None => tokio::time::sleep(Duration::from_millis(10)).await,
                 }
             }
         })
@@ -248,7 +250,12 @@ async fn a_dead_letter_is_a_rejection_with_its_reason() {
     };
     assert!(scene.path("a.jpg").exists());
     let reason = "no luck".to_owned();
-    scene.backend.queue.settle(delivery, sparks_engine::Settlement::DeadLetter { reason }).await.unwrap();
+    scene
+        .backend
+        .queue
+        .settle(delivery, sparks_engine::Settlement::DeadLetter { cause: sparks_engine::Cause::Fault, reason })
+        .await
+        .unwrap();
     assert_eq!(scene.sees_reason("a.jpg").await, "no luck\n");
 }
 
