@@ -159,6 +159,12 @@ fn a_profile_picture_says_who_the_user_is() {
         assert!(!platform.sparks.items().iter().any(taggings), "{form}: no tagging");
         assert!(platform.object("persons/person1.jpg").is_file());
 
+        // Its name is no photo's, so nobody can delete it by that.
+        let named = platform.sparks.events_of("ProfileProcessed")[0]["event_data"]["image_id"].clone();
+        platform.send(&[crate::platform::delete(named.as_str().unwrap())]);
+        platform.drain();
+        assert_eq!(platform.sparks.events_of("PhotoDeleted").len(), 0);
+
         // A photo of the same face is the same person.
         let image = platform.upload(1);
         platform.send(&[crate::platform::created(&image)]);

@@ -54,7 +54,7 @@ fn ten_thousand_of_them_stop_nothing_and_leave_no_memory_behind() {
     let image = platform.upload(0);
     platform.send(&[crate::platform::created(&image)]);
     within(Duration::from_secs(30), "real work goes on", &mut || platform.unsettled() == 0);
-    assert_eq!(platform.persons_in(&image).is_empty(), false);
+    assert!(!platform.persons_in(&image).is_empty());
 }
 
 /// Kibibytes of memory.

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use sparks_domain::{
-    Command, Deletion, DeletionCause, Email, Event, FaceId, Gallery, ImageId, Item, Key, PhotoDeleted, PhotoState,
-    Refusal, Seq, decide,
+    Command, Deletion, DeletionCause, Email, Event, FaceId, Gallery, ImageId, Item, Key, Outcome::Processed,
+    PhotoDeleted, PhotoState, Refusal, Seq, decide,
 };
 
 use super::{
@@ -132,6 +132,9 @@ impl Pipeline {
     /// Commits the deletion and what follows it. `None` where somebody else was faster.
     async fn commit_deletion(&self, deletion: Deletion, state: Option<PhotoState>) -> Result<Option<Outcome>, Failure> {
         let image = deletion.image_id.clone();
+        if state.as_ref().is_some_and(is_profile) {
+            return Ok(Some(Outcome::Ignored(format!("{image} is not a photo"))));
+        }
         let event = match decide(state.as_ref(), Command::Delete(deletion), &self.rules.policy) {
             Ok(mut events) => events.pop(),
             Err(Refusal::AlreadyCommitted(state)) => {
@@ -240,4 +243,9 @@ impl Pipeline {
 /// Where the pictures of a photo are.
 fn pictures(image: &ImageId) -> [String; 2] {
     ["large", "medium"].map(|size| format!("processed/{image}_{size}.webp"))
+}
+
+/// A photo that was processed shows something; a user's picture of themselves never does.
+fn is_profile(state: &PhotoState) -> bool {
+    state.outcome == Processed && state.shows.is_none()
 }
