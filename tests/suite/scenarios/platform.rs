@@ -59,8 +59,12 @@ impl Platform {
         let log = self.sparks.path(&format!("worker-{}.log", fastrand::u64(..)));
         let mut command = self.command(["run", "--listen", "127.0.0.1:0"]);
         command.envs(settings.iter().copied()).stderr(fs::File::create(&log).unwrap()).stdout(Stdio::null());
-        let worker = Worker { process: command.spawn().unwrap(), log };
-        eventually("the worker runs", || worker.address().is_some());
+        let mut worker = Worker { process: command.spawn().unwrap(), log };
+        eventually("the worker runs", || {
+            let ended = worker.process.try_wait().unwrap();
+            assert_eq!(ended, None, "the worker does not run: {}", worker.log());
+            worker.address().is_some()
+        });
         worker
     }
 

@@ -5,8 +5,12 @@ use std::{
     io,
     path::PathBuf,
     process,
-    time::{SystemTime, UNIX_EPOCH},
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
+
+/// How the name of a lock file ends that is not locked yet.
+const UNSEEN: &str = ".new";
+const LONGEST_REGISTRATION: Duration = Duration::from_secs(60);
 
 /// The processes that share a data folder.
 #[derive(Debug, Clone)]
@@ -40,7 +44,19 @@ impl Owners {
     pub fn dead(&self) -> Vec<String> {
         let files = fs::read_dir(&self.folder).into_iter().flatten().flatten();
         let names = files.filter_map(|file| file.file_name().into_string().ok());
-        names.filter(|name| self.is_dead(name)).collect()
+        // Whoever is still being registered is not known by that name, and holds nothing.
+        names.filter(|name| !name.ends_with(UNSEEN) && self.is_dead(name)).collect()
+    }
+
+    /// Removes what processes left behind that ended while they were being registered.
+    fn sweep(&self) {
+        let files = fs::read_dir(&self.folder).into_iter().flatten().flatten();
+        for file in files.filter(|file| file.file_name().to_string_lossy().ends_with(UNSEEN)) {
+            let age = file.metadata().and_then(|about| about.modified()).ok().and_then(|then| then.elapsed().ok());
+            if age.is_some_and(|age| age > LONGEST_REGISTRATION) {
+                let _ = fs::remove_file(file.path());
+            }
+        }
     }
 
     /// Forgets a process that has ended, once nothing of it is left.
@@ -55,7 +71,8 @@ impl Owner {
         let nanos = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
         let name = format!("{}-{nanos}", process::id());
         // Locked before it is seen under its name: whoever finds it unlocked knows that its process has ended.
-        let unseen = owners.folder.join(format!("{name}.new"));
+        owners.sweep();
+        let unseen = owners.folder.join(format!("{name}{UNSEEN}"));
         let locked = File::create_new(&unseen)?;
         locked.lock()?;
         fs::rename(unseen, owners.folder.join(&name))?;
