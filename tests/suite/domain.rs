@@ -9,10 +9,14 @@
 mod consolidate;
 #[path = "domain/decide.rs"]
 mod decide;
+#[path = "domain/deleting.rs"]
+mod deleting;
 #[path = "domain/drift.rs"]
 mod drift;
 #[path = "domain/evolve.rs"]
 mod evolve;
+#[path = "domain/forgetting.rs"]
+mod forgetting;
 #[path = "domain/golden.rs"]
 mod golden;
 #[path = "domain/golden_events.rs"]
@@ -25,6 +29,8 @@ mod merges;
 mod merging;
 #[path = "domain/numbering.rs"]
 mod numbering;
+#[path = "domain/profiles.rs"]
+mod profiles;
 #[path = "domain/project.rs"]
 mod project;
 #[path = "domain/properties.rs"]

@@ -71,6 +71,12 @@ pub struct Deletion {
     pub known_by: Vec<FaceId>,
 }
 
+impl From<Deletion> for Command {
+    fn from(deletion: Deletion) -> Self {
+        Self::Delete(deletion)
+    }
+}
+
 /// The faces of a photo, and what the index says of them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Recognition {

@@ -16,7 +16,8 @@ pub struct PhotoState {
     pub outcome: Outcome,
     /// The event that says so.
     pub seq: Seq,
-    /// The `PhotoProcessed` that the table shows: an earlier one, where a later version could not be taken.
+    /// The event that the table shows: an earlier `PhotoProcessed` or `ProfileProcessed`, where a later version could not be
+    /// taken.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shows: Option<Seq>,
     /// How many faces of it have a number.
@@ -82,7 +83,7 @@ impl PhotoState {
                 sequencer: e.source.sequencer.clone(),
                 outcome: Outcome::Processed,
                 seq,
-                shows: None,
+                shows: Some(seq),
                 faces: e.first_face.saturating_add(u16::from(e.face.is_some())),
                 persons: e.person().into_iter().collect(),
             }),

@@ -160,7 +160,7 @@ impl Rebuilder {
             // A later version took its place, or the photo is gone.
             (Event::PhotoProcessed(event), Some(state)) => self.projection.superseded(&state, event, merges),
             // The picture that a user has now says who they are.
-            (Event::ProfileProcessed(event), Some(state)) if state.seq == recorded.seq => {
+            (Event::ProfileProcessed(event), Some(state)) if state.shows == Some(recorded.seq) => {
                 self.projection.profile(event, recorded.when, merges).into_iter().collect()
             }
             // A review says who the persons are of a photo that an earlier event put there.

@@ -4,14 +4,15 @@ use std::{collections::BTreeMap, fs};
 
 use serde_json::{Value, json};
 use sparks_domain::{
-    Allocation, Candidate, Event, Evidence, Face, FaceId, FacesReviewed, Grounds, MergeUndone, PersonRenamed,
-    PersonsAllocated, PersonsMerged, PhotoProcessed, PhotoRejected, Quality, RejectCode, Rejection, ReviewedFace, Seq,
-    Source, TakenAt, UnreadableEvent, Variant, Variants, Verdict, Version,
+    Allocation, Candidate, DeletionCause, Event, Evidence, Face, FaceId, FacesReviewed, Grounds, ImageId, MergeUndone,
+    PersonPictured, PersonReinstated, PersonRenamed, PersonsAllocated, PersonsForgotten, PersonsMerged, PhotoDeleted,
+    PhotoProcessed, PhotoRejected, ProfileProcessed, Quality, RejectCode, Rejection, ReviewedFace, Seq, Source,
+    TakenAt, UnreadableEvent, Variant, Variants, Verdict, Version,
 };
 
 use crate::{
     golden,
-    story::{BEACH, ada, person},
+    story::{BEACH, PARTY, ada, person},
     table::fields,
 };
 
@@ -165,7 +166,55 @@ fn merge_undone(rich: bool) -> MergeUndone {
     MergeUndone { v: Version, merge, into: person(3), from: person(12), identity_seq: Seq(45) }
 }
 
-pub fn every_event(rich: bool) -> [Event; 7] {
+fn photo_deleted(rich: bool) -> PhotoDeleted {
+    let face = |n| FaceId { image: PARTY.parse().unwrap(), n };
+    PhotoDeleted {
+        v: Version,
+        image_id: BEACH.parse().unwrap(),
+        cause: if rich { DeletionCause::Asked } else { DeletionCause::OriginalRemoved },
+        uploader: rich.then(ada),
+        version: if rich { source(true).version } else { String::new() },
+        sequencer: rich.then(|| "0055AED6DCD90281E5".into()),
+        objects: if rich { vec![source(true).key, format!("processed/{BEACH}_large.webp")] } else { Vec::new() },
+        persons: if rich { vec![person(3), person(12)] } else { Vec::new() },
+        known_by: if rich { vec![face(0), face(2)] } else { Vec::new() },
+        follows: rich.then_some(Seq(18)),
+    }
+}
+
+/// A picture of a user who is new, or in which there is no face.
+pub fn profile_processed(rich: bool) -> ProfileProcessed {
+    ProfileProcessed {
+        v: Version,
+        image_id: ImageId::of_profile(&ada()),
+        email: ada(),
+        source: Source { key: "profiles/ada@example.org/1.jpg".into(), sequencer: None, ..source(rich) },
+        analyzer: "synthetic".into(),
+        identity_seq: Seq(41),
+        first_face: if rich { 2 } else { 0 },
+        face: rich.then(rich_face),
+        follows: rich.then_some(Seq(17)),
+    }
+}
+
+fn persons_forgotten(rich: bool) -> PersonsForgotten {
+    let persons = if rich { vec![person(3), person(12)] } else { vec![person(3)] };
+    PersonsForgotten { v: Version, persons, identity_seq: Seq(46) }
+}
+
+fn shown_face(rich: bool) -> FaceId {
+    FaceId { image: PARTY.parse().unwrap(), n: if rich { 2 } else { 0 } }
+}
+
+fn person_reinstated(rich: bool) -> PersonReinstated {
+    PersonReinstated { v: Version, person: person(3), face: shown_face(rich), identity_seq: Seq(47) }
+}
+
+fn person_pictured(rich: bool) -> PersonPictured {
+    PersonPictured { v: Version, person: person(3), face: shown_face(rich), identity_seq: Seq(48) }
+}
+
+pub fn every_event(rich: bool) -> [Event; 12] {
     [
         Event::PhotoProcessed(photo_processed(rich)),
         Event::PhotoRejected(photo_rejected(rich)),
@@ -174,6 +223,11 @@ pub fn every_event(rich: bool) -> [Event; 7] {
         Event::FacesReviewed(faces_reviewed(rich)),
         Event::PersonsMerged(persons_merged(rich)),
         Event::MergeUndone(merge_undone(rich)),
+        Event::PhotoDeleted(photo_deleted(rich)),
+        Event::ProfileProcessed(profile_processed(rich)),
+        Event::PersonsForgotten(persons_forgotten(rich)),
+        Event::PersonReinstated(person_reinstated(rich)),
+        Event::PersonPictured(person_pictured(rich)),
     ]
 }
 
@@ -220,7 +274,7 @@ fn every_event_is_read_as_it_was_meant() {
 fn every_file_ever_written_reads_and_writes_back_the_same() {
     let files = fs::read_dir(golden::path("events")).unwrap().map(|entry| entry.unwrap().file_name());
     let files: Vec<String> = files.map(|name| name.into_string().unwrap()).collect();
-    assert!(files.len() >= 15, "{files:?}");
+    assert!(files.len() >= 25, "{files:?}");
     for name in files {
         let event_type = name.split('.').next().unwrap();
         let written = golden::read(&format!("events/{name}"));
@@ -269,6 +323,19 @@ fn the_minimal_files_about_persons_leave_out_what_is_optional() {
 }
 
 #[test]
+fn the_minimal_files_of_what_is_gone_leave_out_what_is_optional() {
+    let deleted = ["/uploader", "/sequencer", "/objects", "/persons", "/known_by", "/follows"];
+    let deleted = deleted.map(|name| ("PhotoDeleted", name));
+    let profile = ["/first_face", "/face", "/follows"].map(|name| ("ProfileProcessed", name));
+    for (event_type, optional) in deleted.into_iter().chain(profile) {
+        let rich = golden::read(&format!("events/{event_type}.v1.json"));
+        let minimal = golden::read(&format!("events/{event_type}.v1.minimal.json"));
+        assert!(rich.pointer(optional).is_some(), "{optional} is not in the rich file");
+        assert!(minimal.pointer(optional).is_none(), "{optional} is in the minimal file");
+    }
+}
+
+#[test]
 fn event_ids_never_change() {
     let ids = every_event(true).map(|event| format!("{} {}", event.event_type(), event.id()));
     assert_eq!(
@@ -281,6 +348,11 @@ fn event_ids_never_change() {
             "FacesReviewed 9255e2ed-5d73-54cc-a90a-057265e1cb56",
             "PersonsMerged 9b8c6fe5-b74d-5cf0-8853-e091c742273c",
             "MergeUndone 28cfe461-3a07-50e5-a75f-c5b4cb3d6e84",
+            "PhotoDeleted 704436a4-44d1-5150-9f2e-08c2962dfe65",
+            "ProfileProcessed cbf2f623-82d7-5592-acb3-20ccd00db431",
+            "PersonsForgotten e653ac5f-fedf-5dc6-b606-07b0e2d20113",
+            "PersonReinstated c5cf6d65-ae01-52e9-b960-8434f24dc400",
+            "PersonPictured ca3c5f79-dec0-54d1-9e47-a202ca51d13e",
         ]
     );
 }
@@ -302,6 +374,14 @@ fn an_event_id_depends_on_what_the_event_is_about_and_on_nothing_else() {
     assert_ne!(id(again), id(persons_merged(true)));
     let (later, review) = (FacesReviewed { follows: Seq(19), ..faces_reviewed(true) }, faces_reviewed(true));
     assert_ne!(Event::FacesReviewed(later).id(), Event::FacesReviewed(review).id());
+
+    // A photo that comes and goes, and a person who does.
+    let again = PhotoDeleted { follows: Some(Seq(25)), ..photo_deleted(true) };
+    assert_ne!(Event::PhotoDeleted(again).id(), Event::PhotoDeleted(photo_deleted(true)).id());
+    let bare = PhotoDeleted { objects: Vec::new(), uploader: None, ..photo_deleted(true) };
+    assert_eq!(Event::PhotoDeleted(bare).id(), Event::PhotoDeleted(photo_deleted(true)).id());
+    let again = PersonsForgotten { identity_seq: Seq(49), ..persons_forgotten(true) };
+    assert_ne!(Event::PersonsForgotten(again).id(), Event::PersonsForgotten(persons_forgotten(true)).id());
 }
 
 #[test]

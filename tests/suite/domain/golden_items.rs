@@ -1,12 +1,13 @@
 //! Every shape of row, as the platform's API reads it.
 
+use serde_json::json;
 use sparks_domain::{Event, Item, Key, Merges, Projection, TaggingKey, Timestamp};
 
 use crate::{
     golden,
-    golden_events::{persons_allocated, photo_processed},
-    story::{BEACH, ada, person},
-    table::Table,
+    golden_events::{persons_allocated, photo_processed, profile_processed},
+    story::{BEACH, ada, deletion, happened, person},
+    table::{Table, fields},
 };
 
 /// The table after the photo of the rich golden event, at a fixed time.
@@ -45,6 +46,30 @@ fn a_tagging_with_the_large_variant() {
 #[test]
 fn a_tagging_with_the_original() {
     check("items/TAGGING.original.json", Key::tagging(&BEACH.parse().unwrap(), person(3)), TaggingKey::Original);
+}
+
+/// A user after their picture was looked at, and their limit after a photo of theirs was deleted.
+#[test]
+fn a_user_and_their_limit() {
+    let when: Timestamp = "2025-08-01T09:24:28.957Z".parse().unwrap();
+    let user = json!({
+        "entityType": "USER",
+        "email": ada(),
+        "username": "ada",
+        "profilePicture": "profiles/ada@example.org/1.jpg",
+        "updatedAt": "2025-08-01T09:24:00.123Z",
+    });
+    let mut table = table(TaggingKey::Large);
+    table.rows.insert(Key::user(&ada()), fields(user));
+    table.rows.insert(Key::limit(&ada()), fields(json!({ "entityType": "DEFAULT_LIMIT", "limit": 499 })));
+    let event = Event::ProfileProcessed(profile_processed(true));
+    table.commit(&Projection::default().project(None, &event, when, &Merges::default()));
+    let Some(Event::PhotoDeleted(deleted)) = happened(deletion(BEACH)).pop() else { panic!("no tombstone") };
+    table.commit(&Projection::default().deleted(&deleted, Vec::new(), true));
+    for (file, key) in [("items/USER.json", Key::user(&ada())), ("items/DEFAULT_LIMIT.json", Key::limit(&ada()))] {
+        let attributes = table.rows.remove(&key).unwrap();
+        golden::check(file, &Item { key, attributes }.into_json());
+    }
 }
 
 #[test]

@@ -3,9 +3,10 @@
 use proptest::{collection::vec, option, prelude::*};
 use serde_json::{Value, json};
 use sparks_domain::{
-    Allocation, Candidate, Email, Event, EventId, Evidence, Face, FaceBox, FaceId, FacesReviewed, Grounds, ImageId,
-    MergeUndone, PersonId, PersonRenamed, PersonsAllocated, PersonsMerged, PhotoProcessed, PhotoRejected, Point,
-    Quality, RejectCode, Rejection, ReviewedFace, Seq, Source, TakenAt, Variant, Variants, Verdict, Version,
+    Allocation, Candidate, DeletionCause, Email, Event, EventId, Evidence, Face, FaceBox, FaceId, FacesReviewed,
+    Grounds, ImageId, MergeUndone, PersonId, PersonPictured, PersonReinstated, PersonRenamed, PersonsAllocated,
+    PersonsForgotten, PersonsMerged, PhotoDeleted, PhotoProcessed, PhotoRejected, Point, ProfileProcessed, Quality,
+    RejectCode, Rejection, ReviewedFace, Seq, Source, TakenAt, Variant, Variants, Verdict, Version,
 };
 
 pub fn event() -> impl Strategy<Value = Event> {
@@ -17,6 +18,11 @@ pub fn event() -> impl Strategy<Value = Event> {
         1 => faces_reviewed().prop_map(Event::FacesReviewed),
         1 => persons_merged().prop_map(Event::PersonsMerged),
         1 => merge_undone().prop_map(Event::MergeUndone),
+        1 => photo_deleted().prop_map(Event::PhotoDeleted),
+        1 => profile_processed().prop_map(Event::ProfileProcessed),
+        1 => persons_forgotten().prop_map(Event::PersonsForgotten),
+        1 => person_reinstated().prop_map(Event::PersonReinstated),
+        1 => person_pictured().prop_map(Event::PersonPictured),
     ]
 }
 
@@ -215,6 +221,61 @@ fn merge_undone() -> impl Strategy<Value = MergeUndone> {
         merge: EventId::about("PersonsMerged", &subject),
         into,
         from,
+        identity_seq: Seq(seq),
+    })
+}
+
+fn photo_deleted() -> impl Strategy<Value = PhotoDeleted> {
+    let cause = prop_oneof![Just(DeletionCause::Asked), Just(DeletionCause::OriginalRemoved)];
+    let photo = (image_id(), cause, option::of(email()), any::<String>(), option::of(any::<String>()));
+    let gone = (vec(any::<String>(), 0..4), vec(person_id(), 0..4), vec(face_id(), 0..4), option::of(any::<u64>()));
+    (photo, gone).prop_map(|((image_id, cause, uploader, version, sequencer), gone)| {
+        let (objects, persons, known_by, follows) = gone;
+        let follows = follows.map(Seq);
+        PhotoDeleted { v: Version, image_id, cause, uploader, version, sequencer, objects, persons, known_by, follows }
+    })
+}
+
+fn profile_processed() -> impl Strategy<Value = ProfileProcessed> {
+    let decided = (any::<u64>(), any::<u16>(), option::of(face()), option::of(any::<u64>()));
+    (email(), source(), any::<String>(), decided).prop_map(|(email, source, analyzer, decided)| {
+        let (seq, first_face, face, follows) = decided;
+        ProfileProcessed {
+            v: Version,
+            image_id: ImageId::of_profile(&email),
+            email,
+            source,
+            analyzer,
+            identity_seq: Seq(seq),
+            first_face,
+            face,
+            follows: follows.map(Seq),
+        }
+    })
+}
+
+fn persons_forgotten() -> impl Strategy<Value = PersonsForgotten> {
+    (vec(person_id(), 0..4), any::<u64>()).prop_map(|(persons, seq)| PersonsForgotten {
+        v: Version,
+        persons,
+        identity_seq: Seq(seq),
+    })
+}
+
+fn person_reinstated() -> impl Strategy<Value = PersonReinstated> {
+    (person_id(), face_id(), any::<u64>()).prop_map(|(person, face, seq)| PersonReinstated {
+        v: Version,
+        person,
+        face,
+        identity_seq: Seq(seq),
+    })
+}
+
+fn person_pictured() -> impl Strategy<Value = PersonPictured> {
+    (person_id(), face_id(), any::<u64>()).prop_map(|(person, face, seq)| PersonPictured {
+        v: Version,
+        person,
+        face,
         identity_seq: Seq(seq),
     })
 }

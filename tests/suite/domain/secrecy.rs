@@ -52,7 +52,8 @@ fn no_event_has_a_trace_of_a_signature() {
     let faces = [good().looking(signature(0.0)), good().looking(signature(1.0)), small().looking(signature(2.0))];
     let events = happened(photo(BEACH).of(faces).alike(1, 2, 0.9));
     assert_eq!(events.len(), 2);
-    for event in &events {
+    let profile = happened(photo(BEACH).of([good().looking(signature(0.0))]).of_user("ada@example.org"));
+    for event in events.iter().chain(&profile) {
         for phase in [0.0, 1.0, 2.0] {
             assert_eq!(trace(&event.to_data(), &signature(phase)), None, "{}", event.to_data());
             assert_eq!(trace(&format!("{event:?}"), &signature(phase)), None);

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use sparks_domain::{
-    Attributes, Candidate, Command, Email, Event, Face, Grounds, Identity, ImageId, MergeUndone, PersonId,
-    PersonsMerged, PhotoProcessed, PhotoState, Policy, Quality, Recognition, Refusal, RejectCode, Rejection,
-    ReviewedFace, Search, SeenFace, Seq, Signature, Similarity, Source, Threshold, Variant, Variants, Verdict, Version,
-    decide,
+    Attributes, Candidate, Command, Deletion, DeletionCause, Email, Event, Face, FaceId, Grounds, Identity, ImageId,
+    MergeUndone, PersonId, PersonPictured, PersonReinstated, PersonsForgotten, PersonsMerged, PhotoProcessed,
+    PhotoState, Policy, Quality, Recognition, Refusal, RejectCode, Rejection, ReviewedFace, Search, SeenFace, Seq,
+    Signature, Similarity, Source, Threshold, Variant, Variants, Verdict, Version, decide,
 };
 
 pub const BEACH: &str = "0ujtsYcgvSTl8PAuAdqWYSMnLOv";
@@ -311,6 +311,11 @@ impl Photo {
         Command::Reject { image_id: self.image, uploader: ada(), source: self.source, reason }
     }
 
+    /// It is no photo, but the user's picture of themselves.
+    pub fn of_user(self, user: &str) -> Command {
+        Command::Profile { email: user.parse().unwrap(), source: self.source, recognition: self.recognition }
+    }
+
     /// The events it leads to where nothing was known of it.
     pub fn happened(self) -> Vec<Event> {
         happened(self)
@@ -320,6 +325,43 @@ impl Photo {
 /// The events the command leads to where nothing was known of its photo.
 pub fn happened(command: impl Into<Command>) -> Vec<Event> {
     given(nothing()).when(command).events()
+}
+
+/// Somebody wants the photo gone whose row is there.
+pub fn deletion(image: &str) -> Deletion {
+    Deletion {
+        image_id: image.parse().unwrap(),
+        cause: DeletionCause::Asked,
+        uploader: Some(ada()),
+        version: None,
+        sequencer: None,
+        objects: vec![format!("originals/{image}.jpg")],
+        known_by: Vec::new(),
+    }
+}
+
+/// Somebody removed the original of the photo.
+pub fn removal(image: &str, sequencer: Option<&str>) -> Deletion {
+    let (cause, sequencer) = (DeletionCause::OriginalRemoved, sequencer.map(str::to_owned));
+    Deletion { cause, uploader: None, sequencer, ..deletion(image) }
+}
+
+/// These persons were forgotten after this identity event.
+pub fn forgotten(numbers: &[u32], after: Seq) -> Event {
+    let persons = numbers.iter().map(|number| person(*number)).collect();
+    Event::PersonsForgotten(PersonsForgotten { v: Version, persons, identity_seq: after })
+}
+
+/// The person is known again, by this face of the party.
+pub fn reinstated(number: u32, n: u16, after: Seq) -> Event {
+    let face = FaceId { image: PARTY.parse().unwrap(), n };
+    Event::PersonReinstated(PersonReinstated { v: Version, person: person(number), face, identity_seq: after })
+}
+
+/// The person is shown by this face of the party.
+pub fn pictured(number: u32, n: u16, after: Seq) -> Event {
+    let face = FaceId { image: PARTY.parse().unwrap(), n };
+    Event::PersonPictured(PersonPictured { v: Version, person: person(number), face, identity_seq: after })
 }
 
 impl From<Photo> for Command {

@@ -32,6 +32,7 @@ impl Table {
     pub fn commit(&mut self, mutations: &[Mutation]) {
         for mutation in mutations {
             let there = self.rows.contains_key(mutation.key());
+            assert!(there || !mutation.requires_row(), "{} is to be there", mutation.key());
             if let Mutation::Set { presence, .. } = mutation {
                 let holds = match presence {
                     Presence::Any => true,
