@@ -32,7 +32,8 @@ pub struct Backfilled {
     pub strange: u64,
 }
 
-const PAGE: usize = 1000;
+/// Large, because a bucket that is a folder is walked anew for each.
+const PAGE: usize = 10_000;
 
 impl Backfill {
     /// Goes once through the bucket. Safe to interrupt and to repeat: a message that still stands is not sent twice, and one

@@ -27,7 +27,7 @@ const IDENTITIES: [usize; 3] = [0, 1, 2];
 
 fn made_by_schema_1(folders: &Folders) -> PathBuf {
     let folder = folders.fresh();
-    fs::create_dir_all(&folder).unwrap();
+    fs::create_dir_all(folder.join("objects")).unwrap();
     let file = connect(&folder);
     file.execute_batch(SCHEMA_1).unwrap();
     assert_eq!(version(&file), 1);

@@ -1,4 +1,5 @@
-//! The work queue in SQLite. Oldest first, whatever happens: a message that comes back keeps its place.
+//! The work queue in SQLite. Whoever has been receivable for longest comes first: what a dead worker held keeps its place, and what
+//! has to wait for something stands in line again, so that it holds up nobody.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -169,7 +170,7 @@ pub(crate) fn send(tx: &Transaction<'_>, body: &str, deduplication: &str) -> Res
     if let Some(id) = find(tx, deduplication)? {
         return Ok(id);
     }
-    tx.prepare_cached("INSERT INTO messages (deduplication, body, sent, visible) VALUES (?, ?, ?, 0)")?
+    tx.prepare_cached("INSERT INTO messages (deduplication, body, sent, visible) VALUES (?1, ?2, ?3, ?3)")?
         .execute(params![deduplication, body, now()])?;
     Ok(message_id(tx.last_insert_rowid()))
 }

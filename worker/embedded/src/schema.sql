@@ -69,6 +69,7 @@ CREATE TABLE messages (
     owner         TEXT,
     leases        INTEGER NOT NULL DEFAULT 0
 ) STRICT;
+CREATE INDEX messages_visible ON messages (visible, id);
 
 CREATE TABLE dead_letters (
     id            INTEGER PRIMARY KEY,
