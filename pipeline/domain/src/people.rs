@@ -39,7 +39,10 @@ impl People {
             }
             Event::PersonsForgotten(e) => self.forgotten.extend(&e.persons),
             Event::PersonReinstated(e) => {
-                self.forgotten.remove(&e.person);
+                // With everybody who had been joined into them: parted again, they are somebody, too.
+                for member in self.merges.members(e.person) {
+                    self.forgotten.remove(&member);
+                }
                 self.picture(e.person, &e.face);
             }
             Event::PersonPictured(e) => self.picture(e.person, &e.face),
@@ -49,16 +52,20 @@ impl People {
 
     /// What is known of this one. Whoever has no name of their own has that of the first who was joined into them.
     pub fn get(&self, person: PersonId) -> Option<Person> {
-        let own = self.persons.get(&person).filter(|_| !self.is_forgotten(person))?;
+        self.described(person).filter(|_| !self.is_forgotten(person))
+    }
+
+    /// What was known of somebody who is not known any more, their name as it was shown.
+    pub fn remembered(&self, person: PersonId) -> Option<Person> {
+        self.described(person).filter(|_| self.is_forgotten(person))
+    }
+
+    fn described(&self, person: PersonId) -> Option<Person> {
+        let own = self.persons.get(&person)?;
         let named = |id: &PersonId| self.persons.get(id).filter(|known| known.display_name != id.to_string());
         let named = self.merges.members(person).iter().find_map(named);
         let name = if own.display_name == person.to_string() { named.unwrap_or(own) } else { own };
         Some(Person { display_name: name.display_name.clone(), ..own.clone() })
-    }
-
-    /// What was known of somebody who is not known any more.
-    pub fn remembered(&self, person: PersonId) -> Option<&Person> {
-        self.persons.get(&person).filter(|_| self.is_forgotten(person))
     }
 
     /// Whether the person was known, and is not any more.

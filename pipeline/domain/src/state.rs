@@ -83,9 +83,10 @@ impl PhotoState {
                 sequencer: e.source.sequencer.clone(),
                 outcome: Outcome::Processed,
                 seq,
-                shows: Some(seq),
+                // A picture that tells nobody leaves the user who they were.
+                shows: e.person().map(|_| seq).or_else(|| before.as_ref()?.shows),
                 faces: e.first_face.saturating_add(u16::from(e.face.is_some())),
-                persons: e.person().into_iter().collect(),
+                persons: e.person().map(|person| vec![person]).or_else(|| Some(before?.persons)).unwrap_or_default(),
             }),
             _ => before,
         }

@@ -108,7 +108,7 @@ impl FaceIndex for GalleryIndex {
         match (known.people.get(person), known.people.remembered(person)) {
             _ if known.merges.is_absorbed(person) => Standing::Unknown,
             (Some(person), _) => Standing::Known(person),
-            (None, Some(person)) => Standing::Forgotten(person.clone()),
+            (None, Some(person)) => Standing::Forgotten(person),
             (None, None) => Standing::Unknown,
         }
     }

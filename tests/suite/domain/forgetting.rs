@@ -89,7 +89,9 @@ fn whoever_comes_back_has_their_name_and_another_face() {
 #[test]
 fn what_is_remembered_is_what_was_known() {
     let before = people().get(person(3)).expect("person3");
-    assert_eq!(after(&[forgotten(&[3], Seq(2))]).remembered(person(3)), Some(&before));
+    assert_eq!(after(&[forgotten(&[3], Seq(2))]).remembered(person(3)), Some(before));
+    let joined = after(&[join(1, 3, 2), forgotten(&[1, 3], Seq(3))]);
+    assert_eq!(joined.remembered(person(1)).expect("person1").display_name, "Ada", "as they were shown");
 }
 
 #[test]
@@ -124,9 +126,12 @@ fn one_who_was_joined_and_forgotten_alone_is_counted_out_once() {
 
 #[test]
 fn whoever_comes_back_has_the_name_of_whoever_is_joined_into_them() {
-    let people = after(&[join(1, 3, 2), forgotten(&[1, 3], Seq(3)), reinstated(1, 0, Seq(4))]);
+    let mut people = after(&[join(1, 3, 2), forgotten(&[1, 3], Seq(3)), reinstated(1, 0, Seq(4))]);
     assert_eq!(numbers(&people), [1, 2, 4]);
     assert_eq!(people.get(person(1)).expect("person1").display_name, "Ada");
+    // Parted again, both are somebody.
+    people.evolve(&undone(&merged(1, 3, Seq(2)), Seq(5)), at(400));
+    assert_eq!(numbers(&people), [1, 2, 3, 4]);
 }
 
 #[test]
@@ -170,7 +175,7 @@ fn whoever_comes_back_has_the_row_they_had() {
     let (mut table, before) = (table(), table().text());
     table.commit(&project(&forgotten(&[3], Seq(2))));
     let people = after(&[forgotten(&[3], Seq(2))]);
-    let back = Projection::default().reinstated(person(3), people.remembered(person(3)).expect("person3"));
+    let back = Projection::default().reinstated(person(3), &people.remembered(person(3)).expect("person3"));
     table.commit(std::slice::from_ref(&back));
     assert_eq!(table.text(), before);
     assert!(matches!(back, Mutation::Set { presence: Presence::Any, .. }), "{back:?}");

@@ -110,6 +110,17 @@ fn the_state_of_a_users_picture_says_who_they_are() {
 }
 
 #[test]
+fn a_picture_that_tells_nobody_leaves_who_they_were() {
+    let history = happened(me().of([good()]).of_user(ADA));
+    for (face, faces) in [(vec![], 1), (vec![small()], 2)] {
+        let next = given(history.clone()).when(me().version("v2").of(face).counter(1).of_user(ADA)).events();
+        let state = state_of(&image(), &[history.clone(), next].concat()).expect("a state");
+        assert_eq!((state.version.as_str(), state.seq, state.shows), ("v2", Seq(3), Some(Seq(2))));
+        assert_eq!((state.faces, state.persons), (faces, vec![person(1)]));
+    }
+}
+
+#[test]
 fn a_picture_that_cannot_be_taken_leaves_the_one_before() {
     let history = happened(me().of([good()]).of_user(ADA));
     let reason = Rejection { code: Damaged, message: "it is damaged".into() };

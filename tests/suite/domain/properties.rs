@@ -8,9 +8,9 @@ use sparks_domain::{
 };
 
 use crate::{
-    story::{given, good, nothing, person, photo, processed, small},
+    story::{ada, given, good, nothing, person, photo, processed, small},
     table::Table,
-    world::{Step, World, image, platform, steps},
+    world::{Step, World, image, steps},
 };
 
 fn bounded() -> ProptestConfig {
@@ -44,21 +44,42 @@ fn rebuild(log: &[Recorded], mut table: Table) -> Table {
     }
     let merges = people.merges();
     for Recorded { seq, when, event, .. } in &log {
-        let Event::PhotoProcessed(photo) = event else { continue };
-        let state = &states[&photo.image_id];
-        if state.shows > Some(*seq) {
-            table.mend(&projection.superseded(state, photo, merges));
-        } else {
-            table.mend(&projection.photo(photo, *when, &state.persons, &[], merges));
+        let is_shown = event.image().is_some_and(|image| states[image].shows == Some(*seq));
+        match event {
+            Event::PhotoProcessed(photo) if is_shown => {
+                table.mend(&projection.photo(photo, *when, &states[&photo.image_id].persons, &[], merges));
+            }
+            Event::PhotoProcessed(photo) => {
+                table.mend(&projection.superseded(&states[&photo.image_id], photo, merges));
+            }
+            Event::ProfileProcessed(profile) if is_shown => {
+                table.mend(projection.profile(profile, *when, merges).as_slice());
+            }
+            _ => {}
         }
     }
     let persons: Vec<_> = people.iter().map(|(id, person)| Projection::person(id, &person)).collect();
     table.mend(&persons);
-    let gone: Vec<_> = merges.absorbed().map(|(id, _)| Mutation::Delete { key: Key::person(id) }).collect();
+    let gone = merges.absorbed().map(|(id, _)| id).chain(people.forgotten());
+    let gone: Vec<_> = gone.map(|id| Mutation::Delete { key: Key::person(id) }).collect();
     table.mend(&gone);
     if people.highest() > 0 {
         table.mend(&[Projection::counter(people.highest())]);
     }
+    table
+}
+
+/// The table of an earlier moment after the platform's part of what has happened since: rows of photos came and went.
+fn with_rows_of_now(mut table: Table, earlier: &World, now: &World) -> Table {
+    for recorded in &now.log[earlier.log.len()..] {
+        if let Event::PhotoDeleted(deleted) = &recorded.event {
+            table.rows.remove(&Key::image(&deleted.image_id, &ada()));
+        }
+    }
+    for (key, row) in &now.platform.rows {
+        table.rows.entry(key.clone()).or_insert_with(|| row.clone());
+    }
+    table.rows.insert(Key::limit(&ada()), now.platform.rows[&Key::limit(&ada())].clone());
     table
 }
 
@@ -111,14 +132,37 @@ proptest! {
     #[test]
     fn replay_equals_incremental(steps in steps()) {
         let world = World::after(&steps);
-        prop_assert_eq!(rebuild(&world.log, platform()).text(), world.table.text());
+        prop_assert_eq!(rebuild(&world.log, world.platform.clone()).text(), world.table.text());
+    }
+
+    #[test]
+    fn whoever_is_there_is_counted(steps in steps()) {
+        let people = World::after(&steps).people;
+        prop_assert_eq!(people.len(), people.iter().count());
+        for person in people.forgotten() {
+            prop_assert_eq!(people.get(person), None);
+            prop_assert!(people.remembered(person).is_some());
+        }
+    }
+
+    #[test]
+    fn whoever_is_tagged_and_whoever_is_a_user_is_known(steps in steps()) {
+        let world = World::after(&steps);
+        for row in world.table.rows.values() {
+            let tagged = row.get("entityType").and_then(|kind| kind.as_str()?.strip_prefix("TAGGING#"));
+            for person in tagged.into_iter().chain(row.get("personId").and_then(|person| person.as_str())) {
+                let key = Key::person(person.parse().unwrap());
+                prop_assert!(world.table.rows.contains_key(&key), "{} has no row", person);
+            }
+        }
     }
 
     #[test]
     fn a_rebuild_mends_the_table_of_any_earlier_moment(steps in steps(), part in 0.0..1.0_f64) {
         let (earlier, _) = steps.split_at((steps.len() as f64 * part) as usize);
-        let world = World::after(&steps);
-        prop_assert_eq!(rebuild(&world.log, World::after(earlier).table).text(), world.table.text());
+        let (earlier, world) = (World::after(earlier), World::after(&steps));
+        let before = with_rows_of_now(earlier.table.clone(), &earlier, &world);
+        prop_assert_eq!(rebuild(&world.log, before).text(), world.table.text());
         prop_assert_eq!(rebuild(&world.log, world.table.clone()).text(), world.table.text());
     }
 
@@ -134,20 +178,28 @@ proptest! {
         }
         prop_assert_eq!(world.table.text(), rows);
         prop_assert_eq!(world.people.iter().collect::<Vec<_>>(), before.iter().collect::<Vec<_>>());
-        prop_assert_eq!(rebuild(&world.log, platform()).text(), world.table.text());
+        prop_assert_eq!(rebuild(&world.log, world.platform.clone()).text(), world.table.text());
     }
 
     #[test]
     fn a_duplicate_adds_nothing(steps in steps()) {
         let mut world = World::new();
         for step in &steps {
-            let refused_before = world.take(step).is_err();
-            if !step.is_photo() {
-                continue;
-            }
+            let first = world.take(step);
+            // What was decided beside a deletion is another photo.
+            let step = match step {
+                Step::Gone { photo, asked, .. } => &Step::Gone { photo: *photo, asked: *asked, beside: None },
+                step if step.is_photo() => step,
+                _ => continue,
+            };
             let (events, rows) = (world.log.len(), world.table.text());
             let again = world.take(step);
-            prop_assert!(matches!(again, Err(Refusal::AlreadyCommitted(_))), "{:?} after {}", again, refused_before);
+            // What is gone stays gone; everything else is committed.
+            let as_before = match first {
+                Err(Refusal::Deleted) => matches!(again, Err(Refusal::Deleted)),
+                _ => matches!(again, Err(Refusal::AlreadyCommitted(_))),
+            };
+            prop_assert!(as_before, "{:?} after {:?}", again, first);
             prop_assert_eq!(world.log.len(), events);
             prop_assert_eq!(world.table.text(), rows);
         }
@@ -180,8 +232,9 @@ proptest! {
         });
         let numbers: Vec<u32> = numbers.flatten().collect();
         prop_assert_eq!(&numbers, &(1..).take(numbers.len()).collect::<Vec<u32>>());
-        let persons: BTreeSet<_> = world.known.values().collect();
-        prop_assert_eq!(persons.len(), numbers.len(), "everybody is one person, and nobody is two");
+        prop_assert_eq!(world.ever.len(), numbers.len(), "everybody is one person, and nobody is two");
+        let known: BTreeSet<_> = world.known.values().collect();
+        prop_assert_eq!(known.len(), world.known.len(), "everybody is one person, and nobody is two");
     }
 
     #[test]
@@ -208,11 +261,12 @@ proptest! {
     #[test]
     fn rows_of_the_platform_keep_what_is_theirs(steps in steps()) {
         let world = World::after(&steps);
-        for (key, before) in platform().rows {
+        let ours = ["images", "persons", "lastModified", "personId", "updatedAt"];
+        for (key, before) in world.platform.rows {
             let mut after = world.table.rows[&key].clone();
-            after.retain(|name, _| !["images", "persons", "lastModified"].contains(&name.as_str()));
+            after.retain(|name, _| !ours.contains(&name.as_str()));
             let mut before = before;
-            before.remove("lastModified");
+            before.retain(|name, _| !["lastModified", "updatedAt"].contains(&name.as_str()));
             prop_assert_eq!(serde_json::to_string(&after).unwrap(), serde_json::to_string(&before).unwrap());
         }
     }
@@ -236,6 +290,12 @@ fn the_world_has_all_that_the_properties_speak_of() {
         seen.extend(world.log.iter().map(|recorded| recorded.event.event_type()));
         let replaced = |r: &Recorded| r.event.image().is_some_and(|image| states[image].shows > Some(r.seq));
         seen.extend(world.log.iter().any(replaced).then_some("replaced"));
+        let back = |r: &Recorded| {
+            let later = |other: &&Recorded| other.seq > r.seq && other.event.image() == r.event.image();
+            matches!(r.event, Event::PhotoDeleted(_))
+                && world.log.iter().filter(later).any(|other| matches!(other.event, Event::PhotoProcessed(_)))
+        };
+        seen.extend(world.log.iter().any(back).then_some("back"));
         let merges = world.people.merges();
         let is_chained = |(person, _)| {
             merges.absorbed().any(|(_, merge)| merges.get(*merge).is_some_and(|(into, _)| into == person))
@@ -243,7 +303,8 @@ fn the_world_has_all_that_the_properties_speak_of() {
         seen.extend(merges.absorbed().any(is_chained).then_some("chain"));
         seen.extend(states.values().any(|state| state.shows.is_some_and(|shows| shows < state.seq)).then_some("kept"));
     }
-    let events =
-        ["MergeUndone", "PersonRenamed", "PersonsAllocated", "PersonsMerged", "PhotoProcessed", "PhotoRejected"];
-    assert_eq!(seen.into_iter().collect::<Vec<_>>(), [&events[..], &["chain", "kept", "replaced"]].concat());
+    let about_persons = ["PersonPictured", "PersonReinstated", "PersonRenamed", "PersonsAllocated", "PersonsForgotten"];
+    let about_photos = ["PersonsMerged", "PhotoDeleted", "PhotoProcessed", "PhotoRejected", "ProfileProcessed"];
+    let events = [&["MergeUndone"][..], &about_persons, &about_photos].concat();
+    assert_eq!(seen.into_iter().collect::<Vec<_>>(), [&events[..], &["back", "chain", "kept", "replaced"]].concat());
 }
