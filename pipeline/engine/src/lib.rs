@@ -29,7 +29,7 @@ pub use pipeline::{Announcements, Pipeline, Ports, Rules};
 pub use ports::*;
 pub use query_model::{BadToken, Paging, QueryModel};
 pub use rebuild::{Drift, Rebuilder};
-pub use register::{Followed, Merged, Register, RegisterError, Rules as RegisterRules};
+pub use register::{Followed, Merged, Register, RegisterError, Rules as RegisterRules, Tidied};
 pub use settlement::Perseverance;
 pub use stages::{Committed, Outcome};
 pub use turn::{Ticket, Turnstile};

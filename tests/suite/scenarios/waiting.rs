@@ -51,6 +51,21 @@ fn what_never_comes_is_a_letter_with_that_reason() {
     assert_eq!(platform.sparks.events().len(), 0);
 }
 
+/// Whatever waits stands in line again, behind new work.
+#[test]
+fn thousands_that_wait_hold_up_nobody() {
+    let platform = Platform::new(20, 3);
+    let waiting: Vec<String> = (1000..4000).map(|n| created(&Platform::image(n))).collect();
+    platform.send(&waiting);
+    let worker = platform.worker(&[]);
+    eventually("all have been looked at", || worker.metric("sparks_retries_total{class=\"not_yet\"}") >= 3000.0);
+    let images: Vec<String> = (0..20).map(|n| platform.upload(n)).collect();
+    platform.send(&images.iter().map(|image| created(image)).collect::<Vec<_>>());
+    eventually("new photos are processed", || platform.sparks.events_of("PhotoProcessed").len() == 20);
+    assert_eq!(platform.unsettled(), 3000, "all of which wait");
+    assert_eq!(platform.letters().len(), 0);
+}
+
 /// The platform writes its rows whole: what was ours in them is gone until the message comes again.
 #[test]
 fn a_redelivery_puts_back_what_the_platform_overwrote() {

@@ -9,12 +9,12 @@ use std::{
 use sparks_config::{Consolidation, Settings};
 use sparks_domain::Email;
 use sparks_embedded::Embedded;
-use sparks_engine::{Cpu, FaceIndex, Pipeline, Register};
+use sparks_engine::{Cpu, FaceIndex, Pipeline};
 
 use crate::{
     cli::{Faces, Global, IngestArgs},
     consumer::Worked,
-    ingest::{Album, Submitter, Summary, Tidied, discover},
+    ingest::{Album, Submitter, Summary, discover},
     output::{Output, progress},
     telemetry::metrics::Metrics,
     wiring::{self, WrongUse},
@@ -50,7 +50,7 @@ pub async fn run(global: &Global, args: IngestArgs, output: &mut Output) -> anyh
     worked?;
 
     drop(submitter);
-    let tidied = tidy(&settings, &register).await?;
+    let tidied = register.tidy(settings.faces.consolidation != Consolidation::Suggest).await?;
     let album = Arc::into_inner(album).ok_or_else(|| anyhow::anyhow!("a worker is still running"))?;
     let (photos, failed) = album.into_parts();
     let mut summary = Summary::of(photos, failed, &backend, &index.merges()).await?;
@@ -60,16 +60,6 @@ pub async fn run(global: &Global, args: IngestArgs, output: &mut Output) -> anyh
     summary.took = started.elapsed();
     summary.print(output)?;
     Ok(if summary.has_failed() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
-}
-
-/// With all photos in, says who is one, lets the photos follow, and looks again at the faces that nobody knew.
-async fn tidy(settings: &Settings, register: &Register) -> anyhow::Result<Tidied> {
-    let joined = match settings.faces.consolidation {
-        Consolidation::Auto | Consolidation::Join => register.consolidate().await?.len(),
-        Consolidation::Suggest => 0,
-    };
-    register.follow(|_| ()).await?;
-    Ok(Tidied { joined, recognised: register.review().await? })
 }
 
 fn flags(args: &IngestArgs) -> Vec<(&'static str, &'static str, toml::Value)> {

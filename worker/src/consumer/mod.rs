@@ -41,6 +41,9 @@ pub struct Consumer {
     pub line: Arc<Mutex<Turnstile>>,
 }
 
+/// For how long it is news that something is not there yet.
+const NEWS: Duration = Duration::from_secs(2);
+
 /// A message that was worked on.
 pub struct Worked {
     /// Which.
@@ -82,7 +85,7 @@ impl Consumer {
             }
             _ => self.perseverance.settlement(&result, &delivery, self.clock.now()),
         };
-        self.tell(&result, &settlement);
+        self.tell(&result, &settlement, delivery.age(self.clock.now()));
         let settled = matches!(settlement, Settlement::Done | Settlement::DeadLetter { .. });
         loop {
             match self.queue.settle(delivery.clone(), settlement.clone()).await {
@@ -106,7 +109,7 @@ impl Consumer {
         }
     }
 
-    fn tell(&self, result: &Result<(), Failure>, settlement: &Settlement) {
+    fn tell(&self, result: &Result<(), Failure>, settlement: &Settlement, age: Duration) {
         let (name, again) = match settlement {
             Settlement::Done => ("done", None),
             Settlement::Retry(after) => ("retry", Some(*after)),
@@ -121,7 +124,12 @@ impl Consumer {
             (_, Settlement::DeadLetter { .. }) => tracing::error!(cause, %failure, "dead letter"),
             (Class::NotYet, _) => {
                 self.metrics.retried("not_yet");
-                tracing::info!(cause, %failure, seconds, "not yet");
+                // Said while it is news; thousands may wait for long.
+                if age < NEWS {
+                    tracing::info!(cause, %failure, seconds, "not yet");
+                } else {
+                    tracing::debug!(cause, %failure, seconds, "not yet");
+                }
             }
             (_, Settlement::Retry(_)) => {
                 self.metrics.retried("transient");

@@ -8,4 +8,4 @@ mod summary;
 pub use album::{Album, Photo};
 pub use discover::discover;
 pub use submit::Submitter;
-pub use summary::{Summary, Tidied};
+pub use summary::Summary;

@@ -10,7 +10,7 @@ use std::{
 use serde_json::{Map, Value, json};
 use sparks_domain::{Event, Merges, Outcome, PersonId, PhotoProcessed, PhotoState, Seq, Verdict};
 use sparks_embedded::Embedded;
-use sparks_engine::Store;
+use sparks_engine::{Store, Tidied};
 
 use super::Photo;
 use crate::output::Output;
@@ -34,15 +34,6 @@ pub struct Summary {
     pub conflicts: u64,
     /// How long it took.
     pub took: Duration,
-}
-
-/// What was found out about persons once all photos were in.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Tidied {
-    /// Persons who are somebody else.
-    pub joined: usize,
-    /// Faces that are somebody, after all.
-    pub recognised: usize,
 }
 
 impl Summary {
@@ -118,7 +109,7 @@ impl Summary {
             "faces": self.faces,
             "persons_new": self.new.len(),
             "persons_known": self.persons_known(),
-            "persons_joined": self.tidied.joined,
+            "persons_joined": self.tidied.joined.len(),
             "persons": self.seen.iter().map(|(id, photos)| (id.to_string(), json!(photos))).collect::<Map<_, _>>(),
             "ignored": self.ignored,
             "conflicts": self.conflicts,
@@ -138,7 +129,7 @@ impl Summary {
             count("persons new", self.new.len()),
             count("persons known", self.persons_known()),
         ];
-        rows.extend((self.tidied.joined > 0).then(|| count("persons joined", self.tidied.joined)));
+        rows.extend((self.tidied.joined.len() > 0).then(|| count("persons joined", self.tidied.joined.len())));
         rows.extend((self.tidied.recognised > 0).then(|| count("recognised after all", self.tidied.recognised)));
         rows.extend((self.ignored > 0).then(|| vec!["  other files".into(), self.ignored.to_string()]));
         rows.extend((self.conflicts > 0).then(|| vec!["  conflicts met".into(), self.conflicts.to_string()]));

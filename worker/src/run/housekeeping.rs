@@ -82,15 +82,12 @@ impl Housekeeping {
         if self.store.head().await? == tidied {
             return Ok(tidied);
         }
-        if self.consolidation != Consolidation::Suggest {
-            for merged in self.register.consolidate().await? {
-                tracing::info!(event = %merged.event, into = %merged.into, from = %merged.from, "two persons are one");
-            }
+        let tidied = self.register.tidy(self.consolidation != Consolidation::Suggest).await?;
+        for merged in tidied.joined {
+            tracing::info!(event = %merged.event, into = %merged.into, from = %merged.from, "two persons are one");
         }
-        self.register.follow(|_| ()).await?;
-        let recognised = self.register.review().await?;
-        if recognised > 0 {
-            tracing::info!(faces = recognised, "recognised at a second look");
+        if tidied.recognised > 0 {
+            tracing::info!(faces = tidied.recognised, "recognised at a second look");
         }
         Ok(self.store.head().await?)
     }

@@ -69,6 +69,15 @@ pub enum RegisterError {
     Objects(#[from] ObjectsError),
 }
 
+/// What was found out about persons once photos were in.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Tidied {
+    /// Persons who are somebody else.
+    pub joined: Vec<Merged>,
+    /// How many faces are somebody, after all.
+    pub recognised: usize,
+}
+
 /// Rows are read this many at a time.
 const PAGE: usize = 256;
 
@@ -91,6 +100,13 @@ impl Register {
         if let Err(error) = self.publisher.publish(&notices).await {
             tracing::warn!(%error, "others were not told");
         }
+    }
+
+    /// Once photos are in: says who is one, if it may, lets the photos follow, and looks again at the faces that nobody knew.
+    pub async fn tidy(&self, join: bool) -> Result<Tidied, RegisterError> {
+        let joined = if join { self.consolidate().await? } else { Vec::new() };
+        self.follow(|_| ()).await?;
+        Ok(Tidied { joined, recognised: self.review().await? })
     }
 
     fn known(&self) -> (People, Identity) {
