@@ -129,7 +129,7 @@ impl Summary {
             count("persons new", self.new.len()),
             count("persons known", self.persons_known()),
         ];
-        rows.extend((self.tidied.joined.len() > 0).then(|| count("persons joined", self.tidied.joined.len())));
+        rows.extend((!self.tidied.joined.is_empty()).then(|| count("persons joined", self.tidied.joined.len())));
         rows.extend((self.tidied.recognised > 0).then(|| count("recognised after all", self.tidied.recognised)));
         rows.extend((self.ignored > 0).then(|| vec!["  other files".into(), self.ignored.to_string()]));
         rows.extend((self.conflicts > 0).then(|| vec!["  conflicts met".into(), self.conflicts.to_string()]));
