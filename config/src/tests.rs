@@ -180,7 +180,7 @@ fn every_key_is_documented() {
 #[test]
 fn keys_come_in_the_order_of_the_file() {
     let keys: Vec<_> = Setting::defaults().into_iter().map(|setting| setting.key).collect();
-    assert_eq!(keys[..4], ["data", "uploader", "jobs", "limits.max_bytes"]);
+    assert_eq!(keys[..4], ["data", "uploader", "jobs", "bucket"]);
     assert_eq!(keys.last().map(String::as_str), Some("run.inbox"));
 }
 
