@@ -49,7 +49,13 @@ pub enum Aftermath {
 pub struct Fuse {
     fault: Option<Fault>,
     calls: Mutex<Vec<String>>,
-    errand: Mutex<Option<(String, Errand)>>,
+    errand: Mutex<Option<(Occasion, Errand)>>,
+}
+
+/// When somebody else does something.
+enum Occasion {
+    Named(String),
+    Numbered(usize),
 }
 
 /// What somebody else does meanwhile.
@@ -76,7 +82,15 @@ impl Fuse {
 
     /// Never breaks; right before the first call of this name somebody else does something.
     pub fn meanwhile(call: &str, errand: impl Future<Output = ()> + Send + 'static) -> Arc<Self> {
-        Arc::new(Self { errand: Mutex::new(Some((call.to_owned(), Box::pin(errand)))), ..Self::default() })
+        Arc::new(Self {
+            errand: Mutex::new(Some((Occasion::Named(call.to_owned()), Box::pin(errand)))),
+            ..Self::default()
+        })
+    }
+
+    /// Never breaks; right before this call, the first being 1, somebody else does something.
+    pub fn interrupted(call: usize, errand: impl Future<Output = ()> + Send + 'static) -> Arc<Self> {
+        Arc::new(Self { errand: Mutex::new(Some((Occasion::Numbered(call), Box::pin(errand)))), ..Self::default() })
     }
 
     /// Whether nobody else has anything left to do.
@@ -86,7 +100,12 @@ impl Fuse {
 
     fn errand_before(&self, what: &str) -> Option<Errand> {
         let mut errand = self.errand.lock().unwrap_or_else(PoisonError::into_inner);
-        errand.take_if(|(call, _)| call == what).map(|(_, errand)| errand)
+        let next = self.calls().len() + 1;
+        let is_now = |occasion: &Occasion| match occasion {
+            Occasion::Named(call) => call == what,
+            Occasion::Numbered(call) => *call == next,
+        };
+        errand.take_if(|(occasion, _)| is_now(occasion)).map(|(_, errand)| errand)
     }
 
     /// The calls so far, each with what it was about.

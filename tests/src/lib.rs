@@ -1,10 +1,11 @@
 //! What the tests share: contract suites that every adapter must pass, decorators that break a port on purpose, small
-//! albums of marker faces, somebody who listens, a worker in miniature, and pictures of a data folder to compare.
+//! albums of marker faces, somebody who listens, what users of the platform do, a worker in miniature, and pictures of a data folder to compare.
 
 pub mod album;
 pub mod contract;
 pub mod faults;
 pub mod notices;
+pub mod platform;
 pub mod samples;
 pub mod snapshot;
 pub mod worker;

@@ -25,6 +25,8 @@ pub struct Snapshot {
     pub log: Vec<String>,
     /// The objects: what they hold, or for crops, which may be cut from another copy of the picture, how large they are.
     pub objects: BTreeMap<String, String>,
+    /// The faces that are kept, whose they are, and whether their persons are known by them.
+    pub faces: Vec<String>,
     /// What nobody could do.
     pub dead: Vec<String>,
     /// Messages that are not settled.
@@ -34,7 +36,7 @@ pub struct Snapshot {
 }
 
 /// Attributes that say when something happened.
-const TIMES: [&str; 5] = ["createdAt", "lastModified", "processedAt", "sequencer", "uploaded_datetime"];
+const TIMES: [&str; 6] = ["createdAt", "lastModified", "processedAt", "sequencer", "updatedAt", "uploaded_datetime"];
 
 impl Snapshot {
     /// Looks at everything in the folder.
@@ -48,6 +50,7 @@ impl Snapshot {
             rows: rows.into_iter().map(|row| timeless(row.into_json()).to_string()).collect(),
             log: log.iter().map(line).collect(),
             objects: objects(&folder.join("objects")),
+            faces: faces(folder),
             dead: letters.into_iter().map(|letter| letter.reason).collect(),
             unsettled: depth.waiting + depth.leased + depth.delayed,
             drift: drift.differences.iter().map(ToString::to_string).collect(),
@@ -60,6 +63,7 @@ impl Snapshot {
             difference("rows", &self.rows, &expected.rows),
             difference("log", &self.log, &expected.log),
             difference("objects", &pairs(&self.objects), &pairs(&expected.objects)),
+            difference("faces", &self.faces, &expected.faces),
             difference("dead letters", &self.dead, &expected.dead),
             difference("drift", &self.drift, &expected.drift),
             (self.unsettled != expected.unsettled).then(|| format!("{} messages are not settled", self.unsettled)),
@@ -135,6 +139,15 @@ fn timeless(mut value: Value) -> Value {
         _ => {}
     }
     value
+}
+
+fn faces(folder: &Path) -> Vec<String> {
+    let file = rusqlite::Connection::open(folder.join("sparks.db")).expect("the file");
+    let sql =
+        "SELECT image_id || '#' || n || ' ' || coalesce(person, 'nobody') || ' ' || template FROM faces ORDER BY 1";
+    let mut select = file.prepare(sql).expect("a statement");
+    let faces = select.query_map([], |row| row.get(0)).expect("the faces");
+    faces.collect::<Result<_, _>>().expect("the faces")
 }
 
 fn objects(folder: &Path) -> BTreeMap<String, String> {

@@ -192,7 +192,7 @@ impl Worker {
     }
 
     /// Works off the next message, if there is one.
-    async fn next(&self) -> Result<bool, QueueError> {
+    pub async fn next(&self) -> Result<bool, QueueError> {
         let Some(delivery) = self.queue.receive(1).await?.pop() else { return Ok(false) };
         let turn = self.line.ticket();
         let result = match understand(&delivery.body, BUCKET) {

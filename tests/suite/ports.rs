@@ -7,14 +7,19 @@ mod ports {
     mod broken_queue;
     mod broken_store;
     mod crash;
+    mod deleted;
+    mod deleted_crash;
     mod embedded;
+    mod forgotten;
     mod identity;
     mod joined;
     mod joined_crash;
     mod messages;
     mod messages_fuzzed;
     mod migration;
+    mod profile;
     mod rebuild;
+    mod rebuild_deleted;
     mod redelivery;
     mod reviewed;
 }

@@ -42,7 +42,7 @@ async fn perform(deed: Deed, backend: &Embedded, fuse: &Arc<Fuse>) -> Result<(),
 }
 
 /// A copy of a folder that nobody has open.
-fn copied(from: &Path, to: &Path) -> PathBuf {
+pub fn copied(from: &Path, to: &Path) -> PathBuf {
     fs::create_dir_all(to).unwrap();
     for entry in fs::read_dir(from).unwrap() {
         let (path, name) = entry.map(|entry| (entry.path(), entry.file_name())).unwrap();
