@@ -3,8 +3,8 @@
 
 use std::{sync::Arc, time::Duration};
 
-use sparks_engine::{Delivery, Failure, Pipeline, Queue, Request, Ticket, understand};
-use tracing::Instrument;
+use sparks_engine::{Cause, Class, Delivery, Failure, Pipeline, Queue, Request, Ticket, understand};
+use tracing::{Instrument, Span};
 
 use super::lease::Lease;
 use crate::telemetry::metrics::Metrics;
@@ -32,6 +32,8 @@ pub struct InProgress {
 pub struct Finished {
     pub delivery: Delivery,
     pub result: Result<(), Failure>,
+    /// What the result is about, for the lines that tell of it.
+    pub span: Span,
 }
 
 impl Raw {
@@ -40,7 +42,9 @@ impl Raw {
         let Self { delivery, turn } = self;
         match understand(&delivery.body, bucket) {
             Ok(requests) => Ok(Understood { delivery, turn, requests }),
-            Err(malformed) => Err(Box::new(Finished { delivery, result: Err(malformed.into()) })),
+            Err(malformed) => {
+                Err(Box::new(Finished { delivery, result: Err(malformed.into()), span: Span::none() }))
+            }
         }
     }
 }
@@ -54,21 +58,32 @@ impl Understood {
 }
 
 impl InProgress {
-    /// Does everything that the message asks for, in its order. What was done before is found done.
+    /// Does everything that the message asks for, in its order. What was done before is found done. What fails keeps nothing
+    /// else from being done, unless nothing would: the message comes again while that helps any of it.
     pub async fn work(self, pipeline: &Pipeline, metrics: &Metrics) -> Finished {
         let Self { message: Understood { delivery, turn, requests }, lease } = self;
-        let mut result = Ok(());
+        let (mut result, mut about) = (Ok(()), Span::none());
         for request in requests {
             let span = tracing::info_span!("request", image = tracing::field::Empty, key = tracing::field::Empty);
             describe(&request, &span);
-            result = work(request, &turn, pipeline, metrics).instrument(span).await;
-            if result.is_err() {
+            let Err(failure) = work(request, &turn, pipeline, metrics).instrument(span.clone()).await else { continue };
+            let is_outage = failure.cause == Cause::Unavailable;
+            if is_outage || matters_more(&failure, &result) {
+                (result, about) = (Err(failure), span);
+            }
+            if is_outage {
                 break;
             }
         }
         drop((turn, lease));
-        Finished { delivery, result }
+        Finished { delivery, result, span: about }
     }
+}
+
+/// The first failure counts, and before it the first against which something else than a human helps.
+fn matters_more(failure: &Failure, so_far: &Result<(), Failure>) -> bool {
+    let needs_a_human = |failure: &Failure| failure.cause.class() == Class::Poison;
+    so_far.as_ref().err().is_none_or(|earlier| needs_a_human(earlier) && !needs_a_human(failure))
 }
 
 async fn work(request: Request, turn: &Ticket, pipeline: &Pipeline, metrics: &Metrics) -> Result<(), Failure> {
@@ -102,5 +117,20 @@ fn describe(request: &Request, span: &tracing::Span) {
     }
     if let Some(key) = key {
         span.record("key", key.as_str());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_failure_counts_and_before_it_one_that_time_mends() {
+        let failed = |cause| Failure::new(cause, "x");
+        assert!(matters_more(&failed(Cause::NotTheirs), &Ok(())));
+        assert!(matters_more(&failed(Cause::NoImageRow), &Err(failed(Cause::NotTheirs))));
+        assert!(!matters_more(&failed(Cause::NotTheirs), &Err(failed(Cause::NoImageRow))));
+        assert!(!matters_more(&failed(Cause::NoObject), &Err(failed(Cause::NoImageRow))));
+        assert!(!matters_more(&failed(Cause::Fault), &Err(failed(Cause::NotTheirs))));
     }
 }

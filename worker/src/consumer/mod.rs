@@ -76,7 +76,7 @@ impl Consumer {
         .await
     }
 
-    async fn settle(&self, Finished { delivery, result }: Finished) -> Result<Worked, QueueError> {
+    async fn settle(&self, Finished { delivery, result, span }: Finished) -> Result<Worked, QueueError> {
         let message = delivery.id.clone();
         let settlement = match &result {
             Err(failure) if failure.cause == Cause::Unavailable && self.is_outage().await => {
@@ -85,7 +85,7 @@ impl Consumer {
             }
             _ => self.perseverance.settlement(&result, &delivery, self.clock.now()),
         };
-        self.tell(&result, &settlement, delivery.age(self.clock.now()));
+        span.in_scope(|| self.tell(&result, &settlement, delivery.age(self.clock.now())));
         let settled = matches!(settlement, Settlement::Done | Settlement::DeadLetter { .. });
         loop {
             match self.queue.settle(delivery.clone(), settlement.clone()).await {
