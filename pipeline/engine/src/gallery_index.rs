@@ -1,11 +1,14 @@
 //! The index inside this process: the gallery of everybody the log knows.
 
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, PoisonError, RwLock, RwLockReadGuard},
+};
 
 use async_trait::async_trait;
-use sparks_domain::{Event, Gallery, Identity, Merges, People, PersonId, SeenFace, Seq};
+use sparks_domain::{Event, FaceId, Gallery, Identity, Merges, People, PersonId, Recorded, SeenFace, Seq};
 
-use crate::{FaceIndex, Found, IndexError, Standing, Store, StoreError};
+use crate::{FaceIndex, Found, IndexError, Standing, Store, StoreError, StoredFace};
 
 /// Everybody known, in memory, complete up to an identity event. It follows the log and is never ahead of it.
 pub struct GalleryIndex {
@@ -54,18 +57,12 @@ impl GalleryIndex {
             (known.identity.seq, known.templates)
         };
         let tail = self.store.identity(identity).await?;
-        // Before templates are read: what is stored by then is what somebody is known by since they were forgotten.
-        for recorded in &tail.events {
-            if let Event::PersonsForgotten(event) = &recorded.event {
-                let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
-                event.persons.iter().for_each(|person| known.gallery.forget(*person));
-            }
-        }
+        let anew = self.forget(&tail.events, templates).await?;
         loop {
             let batch = self.store.templates(templates, BATCH).await?;
             let Some(last) = batch.last().map(|decided| decided.seq) else { break };
             let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
-            for kept in batch.into_iter().map(|decided| decided.kept) {
+            for kept in batch.into_iter().map(|decided| decided.kept).filter(|kept| !anew.contains(&kept.face)) {
                 if let Some(person) = kept.person {
                     known.gallery.learn(person, &kept.model, &kept.signature);
                 }
@@ -84,6 +81,33 @@ impl GalleryIndex {
         }
         *identity = Identity { seq: tail.seq, counter: tail.counter, ..Identity::default() };
         Ok(())
+    }
+}
+
+impl GalleryIndex {
+    /// Forgets those who were forgotten, and learns what they are known by since: a photo of them may have come before the
+    /// event was read. Says which faces that were.
+    async fn forget(&self, events: &[Recorded], read: Seq) -> Result<BTreeSet<FaceId>, StoreError> {
+        let forgotten = events.iter().filter_map(|recorded| match &recorded.event {
+            Event::PersonsForgotten(event) => Some(&event.persons),
+            _ => None,
+        });
+        let forgotten: Vec<PersonId> = forgotten.flatten().copied().collect();
+        // Whoever has learnt nothing yet reads all that is kept.
+        if forgotten.is_empty() || read == Seq(0) {
+            return Ok(BTreeSet::new());
+        }
+        let kept = self.store.faces_of(&forgotten).await?.into_iter().map(|decided| decided.kept);
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        forgotten.iter().for_each(|person| known.gallery.forget(*person));
+        let mut learnt = BTreeSet::new();
+        for StoredFace { face, model, signature, person, .. } in kept.filter(|kept| kept.template) {
+            if let Some(person) = person {
+                known.gallery.learn(person, &model, &signature);
+                learnt.insert(face);
+            }
+        }
+        Ok(learnt)
     }
 }
 

@@ -45,6 +45,7 @@ pub enum Wrong {
     FindsFacesOfOnePerson,
     KeepsErasedPhotos,
     KeepsErasedPersons,
+    KeepsErasedFaces,
     ErasesWholePhotosOfAPerson,
     ErasesBeforeItIsSure,
     PromotesNobody,
@@ -100,6 +101,7 @@ impl Broken {
             Wrong::ForgetsWhoIsIdentified => commit.identified.clear(),
             Wrong::KeepsErasedPhotos => commit.erased.photos.clear(),
             Wrong::KeepsErasedPersons => commit.erased.persons.clear(),
+            Wrong::KeepsErasedFaces => commit.erased.faces.clear(),
             Wrong::PromotesNobody => commit.promoted.clear(),
             Wrong::PromotesInSecret | Wrong::PromotesAwayFromTheirCompany => {
                 self.promoted.lock().unwrap().extend(commit.promoted.iter().cloned())
@@ -283,7 +285,7 @@ impl Store for Broken {
 }
 
 /// Each fault with checks that must notice it.
-const CAUGHT_BY: [(Wrong, &[&str]); 35] = [
+const CAUGHT_BY: [(Wrong, &[&str]); 36] = [
     (Wrong::ForgetsThePhotoGuard, &["a_photo_is_committed_once", "a_moved_photo_undoes_the_whole_commit"]),
     (Wrong::ForgetsTheIdentityGuard, &["the_identity_guard_watches_the_head", "moved_persons_undo_the_whole_commit"]),
     (Wrong::ForgetsTheCounter, &["the_identity_guard_watches_the_counter"]),
@@ -313,6 +315,7 @@ const CAUGHT_BY: [(Wrong, &[&str]); 35] = [
     (Wrong::FindsFacesOfOnePerson, &["all_faces_of_a_person_are_found"]),
     (Wrong::KeepsErasedPhotos, &["an_erased_photo_leaves_no_signature"]),
     (Wrong::KeepsErasedPersons, &["an_erased_person_leaves_no_signature"]),
+    (Wrong::KeepsErasedFaces, &["an_erased_face_leaves_no_signature"]),
     (Wrong::ErasesWholePhotosOfAPerson, &["an_erased_person_leaves_no_signature"]),
     (Wrong::ErasesBeforeItIsSure, &["a_refused_commit_erases_nothing"]),
     (Wrong::PromotesNobody, &["a_promoted_face_is_learnt_by_whoever_had_read_on"]),

@@ -181,7 +181,9 @@ async fn a_crash_at_any_call_of_a_look_at_a_users_picture_leaves_no_trace() {
     let backend = open(&copied(&folder, &folders.fresh()));
     drain(&backend).await;
     let persons = read_log(&backend).await.into_iter().filter_map(|recorded| match recorded.event {
-        Event::ProfileProcessed(profile) => Some((profile.email.clone(), profile.person().map(|person| person.number()))),
+        Event::ProfileProcessed(profile) => {
+            Some((profile.email.clone(), profile.person().map(|person| person.number())))
+        }
         _ => None,
     });
     let expected = [("ann", Some(1)), ("bob", Some(2)), ("eve", None)].map(|(name, person)| (email(name), person));

@@ -18,13 +18,6 @@ use tokio::task::JoinSet;
 
 use super::{embedded::Folders, joined_crash::copied};
 
-/// Works off what can be worked off now.
-async fn work_off(folder: &Path) {
-    let backend = open(folder);
-    let worker = Worker::start(&backend, &Fuse::counting()).await.unwrap();
-    while worker.next().await.unwrap() {}
-}
-
 /// The calls of one who works off the messages in this folder alone.
 async fn calls(folders: &Folders, folder: &Path) -> usize {
     let backend = open(&copied(folder, &folders.fresh()));
@@ -48,8 +41,13 @@ where
         let folder = copied(folder, &folders.fresh());
         let checked = check(folder.clone());
         trials.spawn(async move {
-            let (backend, other) = (open(&folder), folder.clone());
-            let fuse = Fuse::interrupted(call, async move { work_off(&other).await });
+            // The other has started before, and knows whom one knew then.
+            let (backend, other) = (open(&folder), open(&folder));
+            let another = Worker::start(&other, &Fuse::counting()).await.unwrap();
+            let fuse = Fuse::interrupted(call, async move {
+                while another.next().await.unwrap() {}
+                drop(other);
+            });
             Worker::start(&backend, &fuse).await.unwrap().drain(&backend).await.unwrap();
             let what = fuse.calls().get(call - 1).cloned();
             drop(backend);

@@ -42,9 +42,7 @@ impl Raw {
         let Self { delivery, turn } = self;
         match understand(&delivery.body, bucket) {
             Ok(requests) => Ok(Understood { delivery, turn, requests }),
-            Err(malformed) => {
-                Err(Box::new(Finished { delivery, result: Err(malformed.into()), span: Span::none() }))
-            }
+            Err(malformed) => Err(Box::new(Finished { delivery, result: Err(malformed.into()), span: Span::none() })),
         }
     }
 }

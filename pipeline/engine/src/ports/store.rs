@@ -76,6 +76,8 @@ pub struct Erasure {
     pub photos: Vec<ImageId>,
     /// Of all faces that are these persons.
     pub persons: Vec<PersonId>,
+    /// Of these faces.
+    pub faces: Vec<FaceId>,
 }
 
 impl Commit {

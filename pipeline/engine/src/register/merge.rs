@@ -1,7 +1,7 @@
 //! Two persons that are one, and two that are not.
 
 use sparks_domain::{
-    Email, Event, EventId, Grounds, Identity, Key, MergeUndone, Mutation, People, PersonId, PersonRenamed,
+    Email, Event, EventId, Grounds, Identity, ImageId, Key, MergeUndone, Mutation, People, PersonId, PersonRenamed,
     PersonsMerged, Seq, Version,
 };
 
@@ -92,17 +92,34 @@ impl Register {
             if self.adopt_names(&people, &[shown]).await? {
                 continue;
             }
-            let users = users_who_are(self.store.as_ref(), shown).await?;
-            let users: Vec<Email> = users.into_iter().filter(|user| merged.users.contains(user)).collect();
             let (into, from, identity_seq) = (merged.into, merged.from, identity.seq);
             let event = Event::MergeUndone(MergeUndone { v: Version, merge, into, from, identity_seq });
             let after = with(&people, &event, self.clock.as_ref());
+            let users = self.users_to_part(&merged, shown, &after).await?;
             let mutations = self.rules.projection.unmerged(&merged, &users, &after);
             if self.commit(event, identity, mutations).await? {
                 return Ok(from);
             }
         }
         Err(RegisterError::Contended)
+    }
+
+    /// The users who were `from` and are so again: not those whose picture of themselves says otherwise since.
+    async fn users_to_part(
+        &self,
+        merged: &PersonsMerged,
+        shown: PersonId,
+        after: &People,
+    ) -> Result<Vec<Email>, RegisterError> {
+        let mut users = users_who_are(self.store.as_ref(), shown).await?;
+        users.retain(|user| merged.users.contains(user));
+        let mut parted = Vec::with_capacity(users.len());
+        for user in users {
+            let picture = self.store.photo(&ImageId::of_profile(&user)).await?;
+            let persons = picture.map(|state| after.merges().all_now(&state.persons)).unwrap_or_default();
+            parted.extend((persons.is_empty() || persons == [merged.from]).then_some(user));
+        }
+        Ok(parted)
     }
 
     /// Names that somebody else gave are theirs to give: they become events before anything is done with the rows.

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use sparks_domain::{
-    Command, Deletion, DeletionCause, Email, Event, FaceId, Gallery, ImageId, Item, Key, Outcome::Processed,
-    PhotoDeleted, PhotoState, Refusal, Seq, decide,
+    Command, Deletion, DeletionCause, Email, Event, FaceId, ImageId, Item, Key, Outcome::Processed, PhotoDeleted,
+    PhotoState, Refusal, Seq, decide,
 };
 
 use super::{
@@ -81,13 +81,13 @@ impl Pipeline {
 
     /// Removes the pictures that somebody made of a photo while it was being deleted. The original goes before its pictures,
     /// so where it is there, the pictures are somebody else's to see to: of whoever deletes, or of a new upload.
-    pub(super) async fn clear_away(&self, image: &ImageId, original: &str) -> Result<(), Failure> {
-        if self.ports.objects.head(original).await?.is_none() {
+    pub(super) async fn clear_away(&self, image: &ImageId) -> Result<Outcome, Failure> {
+        if self.stored_original(image).await?.is_none() {
             for key in pictures(image) {
                 self.ports.objects.delete(&key).await?;
             }
         }
-        Ok(())
+        Ok(Outcome::Deleted)
     }
 
     async fn deletion(
@@ -209,19 +209,13 @@ impl Pipeline {
         let Some(state) = state else { return Ok(instead) };
         let merges = self.ports.index.merges();
         for person in merges.all_now(&state.persons) {
-            let members: Vec<_> = merges.members(person).into_iter().collect();
-            let faces = self.ports.store.faces_of(&members).await?;
-            let others: Vec<_> =
-                faces.into_iter().map(|decided| decided.kept).filter(|f| f.face.image != *image).collect();
-            if !others.iter().any(|face| face.template) {
-                instead.extend(others.into_iter().take(Gallery::TEMPLATES).map(|face| face.face));
-            }
+            instead.extend(self.to_know_by(person, Some(image)).await?);
         }
         Ok(instead)
     }
 
     /// The photo's original, whatever kind of file it is.
-    async fn stored_original(&self, image: &ImageId) -> Result<Option<String>, Failure> {
+    pub(super) async fn stored_original(&self, image: &ImageId) -> Result<Option<String>, Failure> {
         for ending in ENDINGS {
             let key = format!("originals/{image}.{ending}");
             if self.ports.objects.head(&key).await?.is_some() {

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use sparks_domain::{
-    Event, FaceBox, FaceId, ImageId, PersonId, PhotoProcessed, Projection, Recorded, Rejection, Verdict,
+    Event, FaceBox, FaceId, ImageId, Outcome::Deleted, PersonId, PhotoProcessed, Projection, Recorded, Rejection,
+    Verdict,
 };
 
 use super::{Committed, Outcome, announce::Finished};
@@ -35,7 +36,7 @@ impl Pipeline {
             if photo.persons().iter().any(|person| merges.is_absorbed(*person)) {
                 self.reassert(&photo.image_id).await?;
             }
-            self.show(&seen(photo), Source::Pixels(pixels), true).await?;
+            self.show_photo(photo, Source::Pixels(pixels), true).await?;
         }
         let finished = (!finished).then_some(Finished { photo, when: recorded.when });
         self.announce(committed.recorded(), finished).await
@@ -47,17 +48,29 @@ impl Pipeline {
         self.ports.index.refresh().await?;
         let Some(recorded) = self.reassert(image).await? else { return Ok(Outcome::Deleted) };
         if let Event::PhotoProcessed(photo) = &recorded.event {
-            self.show(&seen(photo), Source::Picture(&photo.variants.large.key), false).await?;
+            self.show_photo(photo, Source::Picture(&photo.variants.large.key), false).await?;
             let finished = (!finished).then_some(Finished { photo, when: recorded.when });
             self.announce(std::slice::from_ref(&recorded), finished).await?;
         }
         Ok(Outcome::AlreadyCommitted)
     }
 
+    /// Shows the persons of a photo, unless it is gone by now: whoever deleted it saw nothing of what is shown here.
+    async fn show_photo(&self, photo: &PhotoProcessed, source: Source<'_>, fresh: bool) -> Result<(), Failure> {
+        if self.show(&seen(photo), source, fresh).await? {
+            let state = self.ports.store.photo(&photo.image_id).await?;
+            if state.is_some_and(|state| state.outcome == Deleted) {
+                self.leave(&photo.image_id, &photo.persons()).await?;
+            }
+        }
+        Ok(())
+    }
+
     /// Sees to it that these persons are known and shown: those whom the picture founds, and those who were being forgotten.
-    pub(super) async fn show(&self, faces: &[Seen], source: Source<'_>, fresh: bool) -> Result<(), Failure> {
+    /// Says whether there was anybody to show.
+    pub(super) async fn show(&self, faces: &[Seen], source: Source<'_>, fresh: bool) -> Result<bool, Failure> {
         let merges = self.ports.index.merges();
-        let mut source = source;
+        let (mut source, mut is_shown) = (source, false);
         for Seen { person, face, bounds, founds } in faces {
             let now = merges.now(*person);
             let reinstated = matches!(self.ports.index.standing(now), Standing::Forgotten(_))
@@ -67,9 +80,10 @@ impl Pipeline {
             if reinstated || missing {
                 let pixels = self.pixels(&mut source).await?;
                 self.store_crop(now, *bounds, pixels).await?;
+                is_shown = true;
             }
         }
-        Ok(())
+        Ok(is_shown)
     }
 
     /// Says again what the log says of the photo: the platform's own PutItem may have wiped it from its row.

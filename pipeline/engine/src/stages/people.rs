@@ -3,7 +3,8 @@
 use std::cmp::Ordering;
 
 use sparks_domain::{
-    Event, FaceBox, FaceId, ImageId, PersonId, PersonPictured, PersonReinstated, PersonsForgotten, Projection, Version,
+    Event, FaceBox, FaceId, Gallery, ImageId, PersonId, PersonPictured, PersonReinstated, PersonsForgotten, Projection,
+    Version,
 };
 
 use super::{
@@ -35,10 +36,15 @@ impl Pipeline {
         self.ports.index.refresh().await?;
         for person in self.ports.index.merges().all_now(persons) {
             match self.ports.index.standing(person) {
-                Standing::Known(_) if self.is_unseen(person).await? => self.forget(person).await?,
-                Standing::Known(known) if known.face.image == *image => self.picture_anew(person).await?,
-                Standing::Forgotten(_) => self.remove_crops(person).await?,
-                _ => {}
+                Standing::Known(known) => {
+                    let is_forgotten = self.forget(person).await?;
+                    if !is_forgotten && (known.face.image == *image || !self.to_know_by(person, None).await?.is_empty())
+                    {
+                        self.picture_anew(person).await?;
+                    }
+                }
+                Standing::Forgotten(_) => self.after_forgetting(person).await?,
+                Standing::Unknown => {}
             }
         }
         Ok(())
@@ -60,57 +66,92 @@ impl Pipeline {
         Ok(page.items.iter().filter_map(|item| item.key.pk.parse().ok()).collect())
     }
 
-    /// Removes all that is known of somebody, except that they were. A photo of them that is decided at the same time brings
-    /// them back: whoever comes second sees the other.
-    async fn forget(&self, person: PersonId) -> Result<(), Failure> {
-        let forgotten = self
-            .decide_about(|identity_seq| {
-                matches!(self.ports.index.standing(person), Standing::Known(_)).then(|| {
-                    let persons: Vec<_> = self.ports.index.merges().members(person).into_iter().collect();
-                    let erased = Erasure { persons: persons.clone(), ..Erasure::default() };
-                    let event = Event::PersonsForgotten(PersonsForgotten { v: Version, persons, identity_seq });
-                    Commit { events: vec![event], erased, ..Commit::without_events(self.ports.clock.now(), None) }
-                })
+    /// Removes all that is known of somebody who is in no photo, except that they were. A photo of them that is decided at the
+    /// same time brings them back: whoever comes second sees the other. Says whether they are in no photo.
+    async fn forget(&self, person: PersonId) -> Result<bool, Failure> {
+        // Faces before photos: what a photo brings that is decided from now on is not among them.
+        let members: Vec<_> = self.ports.index.merges().members(person).into_iter().collect();
+        let faces = self.ports.store.faces_of(&members).await?;
+        let faces: Vec<FaceId> = faces.into_iter().map(|decided| decided.kept.face).collect();
+        if !self.is_unseen(person).await? {
+            return Ok(false);
+        }
+        self.decide_about(|identity_seq| {
+            matches!(self.ports.index.standing(person), Standing::Known(_)).then(|| {
+                let persons: Vec<_> = self.ports.index.merges().members(person).into_iter().collect();
+                let erased = Erasure { faces: faces.clone(), ..Erasure::default() };
+                let event = Event::PersonsForgotten(PersonsForgotten { v: Version, persons, identity_seq });
+                Commit { events: vec![event], erased, ..Commit::without_events(self.ports.clock.now(), None) }
             })
-            .await?;
-        if !forgotten {
+        })
+        .await?;
+        self.after_forgetting(person).await?;
+        Ok(true)
+    }
+
+    /// Removes the crops of somebody who was forgotten, unless a photo of them came meanwhile: then they are known again.
+    async fn after_forgetting(&self, person: PersonId) -> Result<(), Failure> {
+        self.remove_crops(person).await?;
+        if self.is_unseen(person).await? {
             return Ok(());
         }
-        self.remove_crops(person).await?;
-        if !self.is_unseen(person).await?
-            && let Some(picture) = self.picture_of(person).await?
-            && self.reinstate(person, picture.face.clone()).await?
-        {
+        let Some(picture) = self.picture_of(person).await? else { return Ok(()) };
+        self.reinstate(person, picture.face.clone()).await?;
+        // Whoever else brought them back may have stored a crop before it was removed.
+        if self.ports.objects.head(&Projection::crop_key(person)).await?.is_none() {
             self.store_picture(person, &picture).await?;
         }
         Ok(())
     }
 
+    /// Kept faces to know the person by, where all they were known by is gone, or goes with this photo.
+    pub(super) async fn to_know_by(&self, person: PersonId, gone: Option<&ImageId>) -> Result<Vec<FaceId>, Failure> {
+        let members: Vec<_> = self.ports.index.merges().members(person).into_iter().collect();
+        let faces = self.ports.store.faces_of(&members).await?;
+        let kept = faces.into_iter().map(|decided| decided.kept).filter(|kept| Some(&kept.face.image) != gone);
+        let kept: Vec<_> = kept.collect();
+        if kept.iter().any(|kept| kept.template) {
+            return Ok(Vec::new());
+        }
+        Ok(kept.into_iter().take(Gallery::TEMPLATES).map(|kept| kept.face).collect())
+    }
+
     /// Whoever had been forgotten is known again, because a photo of them is there. Says whether that is news.
     pub(super) async fn reinstate(&self, person: PersonId, face: FaceId) -> Result<bool, Failure> {
+        let promoted = self.to_know_by(person, None).await?;
         self.decide_about(|identity_seq| {
             let Standing::Forgotten(known) = self.ports.index.standing(person) else { return None };
             let event = PersonReinstated { v: Version, person, face: face.clone(), identity_seq };
             Some(Commit {
                 events: vec![Event::PersonReinstated(event)],
                 mutations: vec![self.rules.projection.reinstated(person, &known)],
+                promoted: promoted.clone(),
                 ..Commit::without_events(self.ports.clock.now(), None)
             })
         })
         .await
     }
 
-    /// Shows somebody by a face of another photo. The crop comes first: a repeat makes it again.
+    /// Shows somebody by a face of another photo, and knows them by what is left. The crop comes first: a repeat makes it
+    /// again.
     async fn picture_anew(&self, person: PersonId) -> Result<(), Failure> {
         let Some(picture) = self.picture_of(person).await? else { return Ok(()) };
         self.store_picture(person, &picture).await?;
-        self.decide_about(|identity_seq| {
-            let event = PersonPictured { v: Version, person, face: picture.face.clone(), identity_seq };
-            let events = vec![Event::PersonPictured(event)];
-            Some(Commit { events, ..Commit::without_events(self.ports.clock.now(), None) })
-        })
-        .await?;
-        Ok(())
+        let promoted = self.to_know_by(person, None).await?;
+        let is_shown = self
+            .decide_about(|identity_seq| {
+                matches!(self.ports.index.standing(person), Standing::Known(_)).then(|| {
+                    let event = PersonPictured { v: Version, person, face: picture.face.clone(), identity_seq };
+                    let (events, promoted) = (vec![Event::PersonPictured(event)], promoted.clone());
+                    Commit { events, promoted, ..Commit::without_events(self.ports.clock.now(), None) }
+                })
+            })
+            .await?;
+        match self.ports.index.standing(person) {
+            // That photo went, too, before the crop was there to be removed.
+            Standing::Forgotten(_) if !is_shown => self.after_forgetting(person).await,
+            _ => Ok(()),
+        }
     }
 
     async fn store_picture(&self, person: PersonId, picture: &Picture) -> Result<(), Failure> {

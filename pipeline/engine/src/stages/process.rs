@@ -22,17 +22,13 @@ impl Pipeline {
     /// Everything before the commit may be repeated or thrown away; everything after it may be repeated; the commit happens
     /// once. A photo that cannot be taken is a decision, too, and is committed like any other.
     pub async fn process(&self, photo: PhotoRef, turn: &Ticket) -> Result<Outcome, Failure> {
-        let (image, key) = (photo.image.clone(), photo.key.clone());
-        let outcome = match self.take_in(photo, turn).await {
-            Ok(outcome) => outcome,
-            Err(Setback::Unfit(unfit)) => self.reject(*unfit).await?,
-            Err(Setback::Gone) => Outcome::Deleted,
-            Err(Setback::Failed(failure)) => return Err(failure),
-        };
-        if matches!(outcome, Outcome::Deleted) {
-            self.clear_away(&image, &key).await?;
+        let image = photo.image.clone();
+        match self.take_in(photo, turn).await {
+            Ok(Outcome::Deleted) | Err(Setback::Gone) => self.clear_away(&image).await,
+            Ok(outcome) => Ok(outcome),
+            Err(Setback::Unfit(unfit)) => self.reject(*unfit).await,
+            Err(Setback::Failed(failure)) => Err(failure),
         }
-        Ok(outcome)
     }
 
     async fn take_in(&self, photo: PhotoRef, turn: &Ticket) -> Result<Outcome, Setback> {

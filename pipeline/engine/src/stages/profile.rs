@@ -100,7 +100,8 @@ impl Pipeline {
             bounds: face.bounds,
             founds: matches!(face.verdict, Verdict::Founded(_)),
         };
-        self.show(&[seen], source, fresh).await
+        self.show(&[seen], source, fresh).await?;
+        Ok(())
     }
 }
 

@@ -77,9 +77,23 @@ pub(super) async fn an_erased_person_leaves_no_signature(store: Arc<dyn Store>) 
     Ok(())
 }
 
+pub(super) async fn an_erased_face_leaves_no_signature(store: Arc<dyn Store>) -> Checked {
+    let all = fill(store.as_ref()).await?;
+    let mut expected = all.clone();
+    for gone in [&[0, 5][..], &[8], &[8]] {
+        let mut faces: Vec<FaceId> = gone.iter().map(|n| all[*n].kept.face.clone()).collect();
+        faces.push(face(&image(9), 0)); // one that never was
+        store.commit(&Commit { erased: Erasure { faces: faces.clone(), ..Erasure::default() }, ..nothing() }).await?;
+        expected.retain(|decided| !faces.contains(&decided.kept.face));
+        is_kept(store.as_ref(), &all, &expected).await?;
+    }
+    ensure_eq!(expected.len(), 6, "the faces that are left");
+    Ok(())
+}
+
 pub(super) async fn a_refused_commit_erases_nothing(store: Arc<dyn Store>) -> Checked {
     let all = fill(store.as_ref()).await?;
-    let erased = Erasure { photos: vec![image(1)], persons: vec![person(2)] };
+    let erased = Erasure { photos: vec![image(1)], persons: vec![person(2)], faces: vec![all[8].kept.face.clone()] };
     let photo = Some(PhotoGuard { image: image(1), before: None });
     let refused = store.commit(&Commit { photo, erased, ..nothing() }).await;
     ensure!(matches!(refused, Err(CommitError::PhotoMoved)), "a moved photo gives {refused:?}");
