@@ -1,4 +1,4 @@
-//! A data folder of the first release opens, and everybody in it is known.
+//! A data folder of an earlier schema opens, and everybody in it is known.
 
 use std::{
     fs,
@@ -8,7 +8,7 @@ use std::{
 use rusqlite::{Connection, params};
 use sparks_domain::{Event, FaceId, PhotoProcessed, Seq, Verdict};
 use sparks_embedded::{Embedded, Patience};
-use sparks_engine::{Maintenance, Mark, Store};
+use sparks_engine::{DeadLetters, Maintenance, Mark, Queue, Settlement, Store};
 use sparks_tests::{
     album::{Photo, photo},
     faults::Fuse,
@@ -22,15 +22,26 @@ use super::embedded::Folders;
 /// Made by the first release of six photos.
 const SCHEMA_1: &str = include_str!("../../fixtures/schema_1.sql");
 
+/// Six photos, a merge and two dead letters as schema 2 kept them.
+const SCHEMA_2: &str = include_str!("../../fixtures/schema_2.sql");
+
 /// Who are person1, person2 and person3 in it.
 const IDENTITIES: [usize; 3] = [0, 1, 2];
 
 fn made_by_schema_1(folders: &Folders) -> PathBuf {
+    made_by(SCHEMA_1, 1, folders)
+}
+
+fn made_by_schema_2(folders: &Folders) -> PathBuf {
+    made_by(SCHEMA_2, 2, folders)
+}
+
+fn made_by(fixture: &str, schema: i64, folders: &Folders) -> PathBuf {
     let folder = folders.fresh();
     fs::create_dir_all(folder.join("objects")).unwrap();
     let file = connect(&folder);
-    file.execute_batch(SCHEMA_1).unwrap();
-    assert_eq!(version(&file), 1);
+    file.execute_batch(fixture).unwrap();
+    assert_eq!(version(&file), schema);
     folder
 }
 
@@ -192,4 +203,102 @@ fn a_folder_of_a_later_release_is_left_alone() {
     let refused = Embedded::open(&folder, patience).err().expect("a refusal").to_string();
     assert!(refused.contains("schema 4") && refused.contains("reads schema 3"), "{refused}");
     assert_eq!((version(&connect(&folder)), rows(&connect(&folder), "faces")), (4, before));
+}
+
+/// The columns and indexes of every table, in words.
+fn shape(file: &Connection) -> Vec<String> {
+    let sql = "SELECT t.name || ': ' || c.name || ' ' || c.type || ' ' || coalesce(c.dflt_value, '') || ' ' || c.\"notnull\" || ' ' || c.pk
+               FROM sqlite_master t JOIN pragma_table_xinfo(t.name) c WHERE t.type = 'table' AND t.name NOT LIKE 'sqlite_%'
+               UNION ALL SELECT type || ' ' || name || ' ' || sql FROM sqlite_master WHERE type IN ('index', 'trigger') AND sql IS NOT NULL
+               ORDER BY 1";
+    let mut select = file.prepare(sql).unwrap();
+    select.query_map([], |row| row.get(0)).unwrap().collect::<Result<_, _>>().unwrap()
+}
+
+#[test]
+fn every_schema_becomes_the_one_that_a_new_folder_has() {
+    let folders = Folders::new();
+    let new = folders.fresh();
+    drop(open(&new));
+    let expected = shape(&connect(&new));
+    assert!(expected.len() > 40, "{expected:#?}");
+    for folder in [made_by_schema_1(&folders), made_by_schema_2(&folders)] {
+        drop(open(&folder));
+        assert_eq!(version(&connect(&folder)), 3);
+        assert_eq!(shape(&connect(&folder)), expected);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_folder_of_schema_2_opens_and_nothing_of_it_is_changed() {
+    let folders = Folders::new();
+    let folder = made_by_schema_2(&folders);
+    let tables = ["log", "items", "states", "heads"];
+    let before = tables.map(|table| rows(&connect(&folder), table));
+    let faces = rows(&connect(&folder), "faces");
+    let templates: i64 = connect(&folder).query_row("SELECT sum(template) FROM faces", [], |row| row.get(0)).unwrap();
+    for _ in 0..2 {
+        let backend = open(&folder);
+        assert_eq!(version(&connect(&folder)), 3);
+        assert_eq!(tables.map(|table| rows(&connect(&folder), table)), before);
+        let kept: Vec<_> = faces.iter().map(|row| format!("{row} Null")).collect();
+        assert_eq!(rows(&connect(&folder), "faces"), kept, "nothing was promoted");
+        let found = backend.store.templates(Seq(0), 1000).await.unwrap();
+        assert_eq!(found.len(), usize::try_from(templates).unwrap());
+        let drift = rebuilder(&backend).run(false, |_| ()).await.unwrap();
+        assert_eq!(drift.total, 0, "{:#?}", drift.differences);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn messages_and_letters_of_schema_2_are_worked_off() {
+    let folders = Folders::new();
+    let folder = made_by_schema_2(&folders);
+    let backend = open(&folder);
+    let letters = backend.queue.list(None, 10).await.unwrap();
+    let told: Vec<_> =
+        letters.iter().map(|l| (l.body.as_str(), l.cause.as_str(), l.reason.as_str(), l.receives)).collect();
+    let reason = "it says nothing we know";
+    assert_eq!(told, [("{\"n\":0}", "fault", reason, 1), ("{\"n\":1}", "fault", reason, 1)]);
+    assert!(letters.iter().all(|letter| letter.died > letter.sent), "nobody knows when they were sent");
+    assert!(backend.queue.replay(&letters[0].id).await.unwrap().is_some());
+    let mut received = backend.queue.receive(10).await.unwrap();
+    assert_eq!(
+        received.iter().map(|d| (d.body.as_str(), d.receives)).collect::<Vec<_>>(),
+        [("{\"n\":2}", 1), ("{\"n\":0}", 1)]
+    );
+    for delivery in received.drain(..) {
+        backend.queue.settle(delivery, Settlement::Done).await.unwrap();
+    }
+    assert_eq!(backend.queue.depth().await.unwrap().dead, 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn persons_of_schema_2_are_recognised_and_forgotten() {
+    let folders = Folders::new();
+    let folder = made_by_schema_2(&folders);
+    let backend = open(&folder);
+    let last = backend.store.templates(Seq(0), 1000).await.unwrap().last().unwrap().seq;
+    // Identities 0, 1 and 2 are persons 1 to 3; identity 3 was person4 and is person1.
+    let photos: Vec<Photo> = [(100, 1), (101, 3)].map(|(number, identity)| photo(number, &[identity])).to_vec();
+    upload(&backend, &photos).await;
+    drain(&backend).await;
+    assert_eq!(persons_in(&backend, &photos[0]).await, [person(2)]);
+    assert_eq!(persons_in(&backend, &photos[1]).await, [person(1)]);
+    let of_first = |number: u64| photo(number, &[]);
+    for number in [1, 3] {
+        sparks_tests::platform::send(&backend, sparks_tests::platform::deletion(&of_first(number))).await;
+    }
+    drain(&backend).await;
+    let log = read_log(&backend).await;
+    assert_eq!(sparks_tests::snapshot::count(&log, "PhotoDeleted"), 2);
+    // Photo 1 founded persons 2 and 3; each is known by what is left.
+    let next = [photo(110, &[1]), photo(111, &[2])];
+    upload(&backend, &next).await;
+    drain(&backend).await;
+    assert_eq!(persons_in(&backend, &next[0]).await, [person(2)]);
+    assert_eq!(persons_in(&backend, &next[1]).await, [person(3)]);
+    assert!(!backend.store.templates(last, 1000).await.unwrap().is_empty());
+    let drift = rebuilder(&backend).run(false, |_| ()).await.unwrap();
+    assert_eq!(drift.total, 0, "{:#?}", drift.differences);
 }
