@@ -31,9 +31,17 @@ pub enum Step {
     Parted { merge: usize },
     /// A photo goes because its owner asks, or because its original was removed. A version of another photo, with faces of
     /// these people, may have been decided before and be recorded after.
-    Gone { photo: u8, asked: bool, beside: Option<(u8, u8, Vec<(u8, bool)>)> },
+    Gone { photo: u8, asked: bool, beside: Option<Arrival> },
     /// A user's picture of themselves arrives.
     Me { user: u8, version: u8, face: Option<(u8, bool)> },
+}
+
+/// A version of a photo, with faces of these people, seen well or not.
+#[derive(Debug, Clone)]
+pub struct Arrival {
+    photo: u8,
+    version: u8,
+    faces: Vec<(u8, bool)>,
 }
 
 impl Step {
@@ -52,7 +60,8 @@ pub fn steps() -> impl Strategy<Value = Vec<Step>> {
     let named = (1..8_u32, "[A-Z][a-z]{1,5}").prop_map(|(number, name)| Step::Named { number, name });
     let joined = (1..7_u32, 1..7_u32).prop_map(|(a, b)| Step::Joined { a, b });
     let parted = (0..3_usize).prop_map(|merge| Step::Parted { merge });
-    let beside = prop::option::of((which(), faces(3)).prop_map(|((photo, version), faces)| (photo, version, faces)));
+    let beside =
+        prop::option::of((which(), faces(3)).prop_map(|((photo, version), faces)| Arrival { photo, version, faces }));
     let gone = (0..4_u8, any::<bool>(), beside).prop_map(|(photo, asked, beside)| Step::Gone { photo, asked, beside });
     let me = (0..2_u8, 0..3_u8, prop::option::weighted(0.8, (0..6_u8, prop::bool::weighted(0.8))))
         .prop_map(|(user, version, face)| Step::Me { user, version, face });
@@ -154,13 +163,8 @@ impl World {
 
     /// Decides that a photo is gone, and sees to its persons. What was decided beside it is recorded last, and whoever is in
     /// it and was forgotten meanwhile is known again.
-    fn gone(
-        &mut self,
-        step: &Step,
-        photo: u8,
-        beside: Option<&(u8, u8, Vec<(u8, bool)>)>,
-    ) -> Result<Vec<Event>, Refusal> {
-        let beside = beside.filter(|(other, ..)| *other != photo).and_then(|(photo, version, faces)| {
+    fn gone(&mut self, step: &Step, photo: u8, beside: Option<&Arrival>) -> Result<Vec<Event>, Refusal> {
+        let beside = beside.filter(|other| other.photo != photo).and_then(|Arrival { photo, version, faces }| {
             let arrives = Step::Arrives { photo: *photo, version: *version, faces: faces.clone() };
             // Whoever founds somebody decides again where persons have changed.
             let events = self.decide(&arrives).ok().filter(|events| events.len() == 1)?;

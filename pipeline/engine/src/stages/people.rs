@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use sparks_domain::{
     Event, FaceBox, FaceId, Gallery, ImageId, PersonId, PersonPictured, PersonReinstated, PersonsForgotten, Projection,
-    Version,
+    Seq, Version,
 };
 
 use super::{
@@ -159,8 +159,33 @@ impl Pipeline {
         self.store_crop(person, picture.bounds, pixels).await
     }
 
-    /// The largest face of the person in the photos that are there.
+    /// A face to show the person by: in a photo that is there, or where there is none, in their picture of themselves.
     async fn picture_of(&self, person: PersonId) -> Result<Option<Picture>, Failure> {
+        match self.in_photos(person).await? {
+            None => self.in_profiles(person).await,
+            found => Ok(found),
+        }
+    }
+
+    async fn in_profiles(&self, person: PersonId) -> Result<Option<Picture>, Failure> {
+        let merges = self.ports.index.merges();
+        for user in users_who_are(self.ports.store.as_ref(), person).await? {
+            let Some(state) = self.ports.store.photo(&ImageId::of_profile(&user)).await? else { continue };
+            let Some(Seq(seq)) = state.shows else { continue };
+            let recorded = self.ports.store.read_log(Seq(seq.saturating_sub(1)), 1).await?.pop();
+            let Some(Event::ProfileProcessed(profile)) = recorded.map(|recorded| recorded.event) else { continue };
+            let Some((seen, who)) = profile.face.as_ref().zip(profile.person()) else { continue };
+            if merges.now(who) == person && self.ports.objects.head(&profile.source.key).await?.is_some() {
+                let face = FaceId { image: profile.image_id.clone(), n: profile.first_face };
+                let (bounds, size) = (seen.bounds, seen.quality.size);
+                return Ok(Some(Picture { face, bounds, large: profile.source.key, size }));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The largest face of the person in the photos that are there.
+    async fn in_photos(&self, person: PersonId) -> Result<Option<Picture>, Failure> {
         let merges = self.ports.index.merges();
         let shown = Shown { store: self.ports.store.as_ref(), projection: self.rules.projection };
         let mut best: Option<Picture> = None;
@@ -189,7 +214,7 @@ impl Pipeline {
     }
 
     /// Commits what is to be said about persons, on what is known of them by then. Says whether there was anything to say.
-    async fn decide_about(&self, draft: impl Fn(sparks_domain::Seq) -> Option<Commit>) -> Result<bool, Failure> {
+    async fn decide_about(&self, draft: impl Fn(Seq) -> Option<Commit>) -> Result<bool, Failure> {
         let mut pauses = conflict_pauses();
         loop {
             self.ports.index.refresh().await?;
