@@ -28,6 +28,13 @@ impl Pipeline {
     }
 }
 
+/// Logs what was recorded beside the outcome of a message, so that a line leads to each event.
+pub(super) fn log(recorded: &[Recorded]) {
+    for Recorded { id, event, seq, .. } in recorded {
+        tracing::info!(event = %id, event_type = event.event_type(), seq = seq.0, "committed");
+    }
+}
+
 /// What the platform waits for: the message that its own thumbnail maker sends.
 fn thumbnails(Finished { photo, when }: &Finished<'_>, bucket: &str) -> Notice {
     let (large, medium) = (&photo.variants.large.key, &photo.variants.medium.key);

@@ -12,6 +12,7 @@ use sparks_domain::{
 use super::{
     Outcome,
     analyze::{About, Case},
+    announce::log,
     outcome::Unfit,
 };
 use crate::{Commit, CommitError, Erasure, Failure, PhotoGuard, Pipeline, StoredFace, Ticket};
@@ -108,6 +109,7 @@ impl Pipeline {
         match decide(state.as_ref(), command, &self.rules.policy) {
             Ok(events) => match self.ports.store.commit(&self.draft(&image, state.as_ref(), events)).await {
                 Ok(recorded) => {
+                    log(&recorded);
                     self.announce(&recorded, None).await?;
                     rejected
                 }

@@ -9,6 +9,7 @@ use sparks_domain::{
 
 use super::{
     Outcome,
+    announce::log,
     commit::{conflict_pauses, refused},
 };
 use crate::{
@@ -159,6 +160,7 @@ impl Pipeline {
         };
         match self.ports.store.commit(&commit).await {
             Ok(recorded) => {
+                log(&recorded);
                 self.deletion_effects(&event).await?;
                 self.announce(&recorded, None).await?;
                 Ok(Some(Outcome::Deleted))

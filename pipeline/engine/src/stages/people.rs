@@ -8,6 +8,7 @@ use sparks_domain::{
 };
 
 use super::{
+    announce::log,
     commit::conflict_pauses,
     effects::{Source, seen},
 };
@@ -229,6 +230,7 @@ impl Pipeline {
             commit.identity = Some(identity);
             match self.ports.store.commit(&commit).await {
                 Ok(recorded) => {
+                    log(&recorded);
                     self.ports.index.refresh().await?;
                     self.announce(&recorded, None).await?;
                     return Ok(true);
