@@ -119,7 +119,7 @@ impl Consumer {
         };
         self.metrics.settled(name);
         let Err(failure) = result else { return };
-        let (cause, seconds) = (failure.cause.code(), again.map(|again| again.as_secs_f32()));
+        let (cause, seconds) = (failure.cause.code(), again.map(|again| again.as_millis() as f64 / 1000.0));
         match (failure.cause.class(), settlement) {
             (_, Settlement::DeadLetter { .. }) => tracing::error!(cause, %failure, "dead letter"),
             (Class::NotYet, _) => {

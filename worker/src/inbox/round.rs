@@ -7,7 +7,9 @@ use std::{
     time::Instant,
 };
 
+use sparks_domain::ImageId;
 use tokio::{sync::watch, task::spawn_blocking};
+use tracing::Instrument;
 
 use super::{
     Inbox, in_flight::Taken, look::Look, shelf::Fate, stamp::Stamp, walk::Walk, watchlist::Due, writers::written_to,
@@ -58,7 +60,7 @@ impl Inbox {
         self.complaints.resolved(&database);
         for taken in settled {
             match taken.fate(&backend).await {
-                Ok(Some(fate)) => self.put_away(&taken.path, taken.stamp, fate).await,
+                Ok(Some(fate)) => self.put_away(&taken.path, taken.stamp, fate).instrument(about(&taken.image)).await,
                 Ok(None) => self.trouble(&taken.path, &"nothing came of it"),
                 Err(error) => {
                     self.trouble(&taken.path, &error);
@@ -117,9 +119,11 @@ impl Inbox {
             }
             Receipt::Duplicate => {
                 tracing::info!(file = %self.name(&due.path), %image, "taken before");
-                self.put_away(&due.path, due.stamp, Fate::Done).await;
+                self.put_away(&due.path, due.stamp, Fate::Done).instrument(about(&image)).await;
             }
-            Receipt::Rejected(reason) => self.put_away(&due.path, due.stamp, Fate::Rejected(reason)).await,
+            Receipt::Rejected(reason) => {
+                self.put_away(&due.path, due.stamp, Fate::Rejected(reason)).instrument(about(&image)).await;
+            }
         }
         Ok(())
     }
@@ -156,4 +160,9 @@ impl Inbox {
     fn name<'a>(&self, path: &'a Path) -> std::path::Display<'a> {
         path.strip_prefix(&self.folder).unwrap_or(path).display()
     }
+}
+
+/// Lines about a file whose photo is known name it.
+fn about(image: &ImageId) -> tracing::Span {
+    tracing::info_span!("file", %image)
 }
