@@ -68,8 +68,9 @@ Examples:
   sparks run --drain                       stop when nothing is left to do
   cp *.jpg sparks-data/inbox/              taken once complete; then in inbox/done or inbox/rejected
 
-SIGTERM or SIGINT: no more messages are taken, work in hand is finished within run.grace_seconds, the rest is given back; a
-second one stops at once. Logs go to standard error, as JSON unless that is a terminal (SPARKS_LOG, SPARKS_LOG_FORMAT).
+SIGTERM or SIGINT: no more messages are taken, work in hand is finished within run.grace_seconds,
+the rest is given back; a second one stops at once, with 128 and the signal's number.
+Logs go to standard error, as JSON unless that is a terminal (SPARKS_LOG, SPARKS_LOG_FORMAT).
 Health and metrics: GET /healthz, /readyz, /metrics on run.listen.")]
     Run(RunArgs),
     /// Put messages on the queue as they are, for the worker to judge
@@ -77,7 +78,8 @@ Health and metrics: GET /healthz, /readyz, /metrics on run.listen.")]
 Examples:
   sparks send message.json
   sparks send --lines messages.jsonl
-  echo '{\"bucketName\":\"sparks\",\"objectKey\":\"originals/2Ab4dEbnXzvkyZF4Bvn3sYdWCkq.jpg\"}' | sparks send -
+  echo '{\"bucketName\":\"local\",\"objectKey\":\"originals/2Ab4dEbnXzvkyZF4Bvn3sYdWCkq.jpg\"}' |
+    sparks send -
 
 Prints the IDs of the messages. If any is empty, not UTF-8 or longer than 1 MiB, nothing is sent.")]
     Send(SendArgs),
