@@ -72,7 +72,7 @@ impl Notice {
         let message = &self.says["message"];
         let time = if message["occurredAt"].is_string() { &message["occurredAt"] } else { &message["timestamp"] };
         let (event_type, id) = (text(&self.says["eventType"]), text(&self.says["id"]));
-        output.line(format!("{:<24}  {event_type:<20}  {id:<36}  {}", text(time), self.subject()))
+        output.line(format!("{:<24}  {event_type:<20}  {:<40}  {id}", text(time), self.subject()))
     }
 
     /// Whom or what it is about.
