@@ -1,7 +1,7 @@
 //! Users' pictures of themselves: who is the user?
 
 use serde_json::{Value, json};
-use sparks_domain::{Email, Key};
+use sparks_domain::{Email, ImageId, Key};
 use sparks_embedded::Embedded;
 use sparks_engine::{DeadLetters, Objects, Queue, Store};
 use sparks_tests::{
@@ -175,4 +175,21 @@ async fn an_event_about_an_object_under_profiles_means_the_same() {
         assert_eq!(user(&backend, &ann()).await["personId"], "person1");
     }
     assert_eq!(count(&read_log(&backend).await, "ProfileProcessed"), 2);
+}
+
+/// A user's picture has a name like a photo's, which anybody can work out who knows the user's address.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_picture_of_a_user_cannot_be_deleted_as_a_photo() {
+    let folders = Folders::new();
+    let backend = open(&folders.fresh());
+    sign_up(&backend, &ann()).await;
+    show_oneself(&backend, &ann(), &photo(10, &[0])).await;
+    drain(&backend).await;
+    let name = ImageId::of_profile(&ann());
+    let before = backend.store.photo(&name).await.unwrap();
+    send(&backend, json!({ "action": "delete", "imageId": name, "uploadedBy": "eve@example.org" })).await;
+    drain(&backend).await;
+    assert_eq!(backend.store.photo(&name).await.unwrap(), before);
+    assert_eq!(count(&read_log(&backend).await, "PhotoDeleted"), 0);
+    assert_eq!(backend.store.faces_of(&[person(1)]).await.unwrap().len(), 1, "they are still known");
 }

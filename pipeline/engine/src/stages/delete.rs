@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use sparks_domain::{
-    Command, Deletion, DeletionCause, Email, Event, FaceId, ImageId, Item, Key, Outcome::Processed, PhotoDeleted,
-    PhotoState, Refusal, Seq, decide,
+    Command, Deletion, DeletionCause, Email, Event, FaceId, ImageId, Item, Key, PhotoDeleted, PhotoState, Refusal, Seq,
+    decide,
 };
 
 use super::{
@@ -133,7 +133,7 @@ impl Pipeline {
     /// Commits the deletion and what follows it. `None` where somebody else was faster.
     async fn commit_deletion(&self, deletion: Deletion, state: Option<PhotoState>) -> Result<Option<Outcome>, Failure> {
         let image = deletion.image_id.clone();
-        if state.as_ref().is_some_and(is_profile) {
+        if self.is_profile(state.as_ref()).await? {
             return Ok(Some(Outcome::Ignored(format!("{image} is not a photo"))));
         }
         let event = match decide(state.as_ref(), Command::Delete(deletion), &self.rules.policy) {
@@ -227,6 +227,17 @@ impl Pipeline {
         Ok(None)
     }
 
+    /// Whether this is the state of a user's picture of themselves: the log knows.
+    async fn is_profile(&self, state: Option<&PhotoState>) -> Result<bool, Failure> {
+        let Some(Seq(seq)) = state.map(|state| state.shows.unwrap_or(state.seq)) else { return Ok(false) };
+        let recorded = self.ports.store.read_log(Seq(seq.saturating_sub(1)), 1).await?.pop();
+        Ok(match recorded.map(|recorded| recorded.event) {
+            Some(Event::ProfileProcessed(_)) => true,
+            Some(Event::PhotoRejected(event)) => event.image_id == ImageId::of_profile(&event.uploader),
+            _ => false,
+        })
+    }
+
     async fn version_of(&self, key: &str) -> Result<Option<String>, Failure> {
         match self.ports.objects.get(key, self.rules.max_bytes).await {
             Ok(object) => Ok(Some(object.version)),
@@ -239,9 +250,4 @@ impl Pipeline {
 /// Where the pictures of a photo are.
 fn pictures(image: &ImageId) -> [String; 2] {
     ["large", "medium"].map(|size| format!("processed/{image}_{size}.webp"))
-}
-
-/// A photo that was processed shows something; a user's picture of themselves never does.
-fn is_profile(state: &PhotoState) -> bool {
-    state.outcome == Processed && state.shows.is_none()
 }
