@@ -221,3 +221,15 @@ async fn the_same_bytes_under_the_name_of_a_deleted_photo_stay_deleted() {
     assert_eq!(count(&read_log(&backend).await, "PhotoProcessed"), 1, "the first time");
     assert_eq!(backend.queue.list(None, 10).await.unwrap(), []);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn an_original_that_goes_leaves_a_photo_whose_other_original_stays() {
+    let folders = Folders::new();
+    let (folder, backend, photos) = album_in(&folders, &[&[0]]).await;
+    let before = Snapshot::take(&folder, &backend).await;
+    let mut message = removal(&photos[0]);
+    message["Records"][0]["s3"]["object"]["key"] = json!(original(&photos[0]).replace(".jpg", ".png"));
+    send(&backend, message).await;
+    drain(&backend).await;
+    assert_eq!(Snapshot::take(&folder, &backend).await.difference(&before), None);
+}

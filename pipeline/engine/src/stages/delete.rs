@@ -69,6 +69,10 @@ impl Pipeline {
             if self.ports.objects.head(&key).await?.is_some() {
                 return Ok(Outcome::Ignored(format!("{key} is there: an earlier version was removed")));
             }
+            // A photo may have been uploaded again as another kind of file.
+            if let Some(other) = self.stored_original(&image).await? {
+                return Ok(Outcome::Ignored(format!("{other} is there: {key} was not all there is of the photo")));
+            }
             let state = self.ports.store.photo(&image).await?;
             let mut deletion = self.deletion(&image, DeletionCause::OriginalRemoved, None, state.as_ref()).await?;
             deletion.sequencer.clone_from(&sequencer);
