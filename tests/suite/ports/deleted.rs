@@ -233,3 +233,38 @@ async fn an_original_that_goes_leaves_a_photo_whose_other_original_stays() {
     drain(&backend).await;
     assert_eq!(Snapshot::take(&folder, &backend).await.difference(&before), None);
 }
+
+/// Others write the row, and the message that pictures are made.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn nobody_deletes_with_their_photo_what_is_anothers() {
+    let folders = Folders::new();
+    let (folder, backend, photos) = album_in(&folders, &[&[0], &[1]]).await;
+    let (mine, theirs) = (image_of(&photos[0]), image_of(&photos[1]));
+    let row = json!({
+        "s3Key": original(&photos[1]),
+        "thumbnailFileName": "persons/person2.jpg",
+        "images": { "large": format!("processed/{theirs}_large.webp"), "medium": format!("{theirs}_thumb.jpg") },
+    });
+    let thumbnail = format!("{theirs}_thumb.jpg");
+    let content = sparks_engine::Content::picture("image/jpeg");
+    backend.objects.put(&thumbnail, vec![1], content, sparks_engine::PutMode::Replace).await.unwrap();
+    sparks_tests::platform::write(&backend, &Key::image(&mine, &uploader()), row).await;
+    delete(&backend, &photos[0]).await;
+    let after = Snapshot::take(&folder, &backend).await;
+    assert_eq!(traces(&after, mine.as_str()), [""; 0], "all that is the photo's own goes");
+    let pictures = ["large", "medium"].map(|size| format!("processed/{theirs}_{size}.webp"));
+    for key in pictures.into_iter().chain([original(&photos[1]), "persons/person2.jpg".into(), thumbnail]) {
+        assert!(after.objects.contains_key(&key), "{key} is gone");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_name_that_no_object_can_have_keeps_nothing_from_going() {
+    let folders = Folders::new();
+    let (folder, backend, photos) = album_in(&folders, &[&[0]]).await;
+    let row = json!({ "thumbnailFileName": "t".repeat(300) });
+    sparks_tests::platform::write(&backend, &Key::image(&image_of(&photos[0]), &uploader()), row).await;
+    delete(&backend, &photos[0]).await;
+    let after = Snapshot::take(&folder, &backend).await;
+    assert_eq!((after.dead.len(), traces(&after, "person1")), (0, vec![]), "{after:#?}");
+}

@@ -119,7 +119,8 @@ impl Folders {
 
     /// The file of an object. Keys that would leave the folder name nothing, and no two keys name the same file.
     fn path(&self, key: &str) -> Result<PathBuf, ObjectsError> {
-        let fits = key.split('/').all(|part| !["", ".", ".."].contains(&part)) && !key.contains(['\\', '\0']);
+        let is_name = |part: &str| !["", ".", ".."].contains(&part) && part.len() <= LONGEST_NAME;
+        let fits = key.split('/').all(is_name) && !key.contains(['\\', '\0']);
         fits.then(|| self.objects.join(key)).ok_or_else(|| ObjectsError::BadKey(key.to_owned()))
     }
 
@@ -129,8 +130,8 @@ impl Folders {
         let aside = self.aside.join(format!("{}.{}", self.owner, self.written.fetch_add(1, Ordering::Relaxed)));
         // Where there is no room aside, no object is missing.
         let mut file = File::create(&aside).map_err(io::Error::other)?;
-        file.write_all(body)?;
-        file.sync_data()?;
+        // Half an object takes room from the next.
+        file.write_all(body).and_then(|()| file.sync_data()).inspect_err(|_| drop(fs::remove_file(&aside)))?;
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder)?;
         }
@@ -218,6 +219,9 @@ impl Objects for FileObjects {
         .await
     }
 }
+
+/// Bytes in the name of a file, as file systems limit them.
+const LONGEST_NAME: usize = 255;
 
 /// As much as must fit for objects to be storable.
 const CHECKED_BYTES: usize = 1 << 20;

@@ -103,9 +103,10 @@ pub(super) fn owner(key: &str) -> Result<Email, Malformed> {
     email.parse().map_err(|invalid: InvalidId| bad(invalid.to_string()))
 }
 
-/// Whether this is the key of a picture made of a photo.
-pub(super) fn is_variant(key: &str) -> bool {
-    key.starts_with("processed/") && check(key).is_ok()
+/// Whether this is the key of a picture made of this photo.
+pub(super) fn is_variant_of(key: &str, image: &ImageId) -> bool {
+    let name = key.strip_prefix("processed/").and_then(|name| name.strip_prefix(image.as_str()));
+    name.is_some_and(|rest| !rest.contains('/')) && check(key).is_ok()
 }
 
 fn within_profiles(key: &str) -> Option<&str> {

@@ -66,6 +66,9 @@ impl<'a> ObjectEvent<'a> {
     fn into_photo(self) -> Result<Request, Malformed> {
         let image = key::image(&self.key)?;
         let Self { key, version, sequencer, file_name, finished, .. } = self;
+        // Pictures of another photo are no pictures of this one.
+        let finished =
+            finished.filter(|f| key::is_variant_of(&f.large, &image) && key::is_variant_of(&f.medium, &image));
         Ok(Request::Photo(PhotoRef { image, key, version, sequencer, file_name, finished }))
     }
 

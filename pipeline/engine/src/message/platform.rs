@@ -51,8 +51,7 @@ fn read_thumbnails(fields: &Fields<'_>, ours: &str) -> Result<Request, Malformed
 fn finished(fields: &Fields<'_>) -> Option<FinishedVariants> {
     let key = |name: &str, suffix: &str| {
         let named = fields.value(name).and_then(Value::as_str);
-        let key = named.or_else(|| listed(fields.value("processedImages")?, suffix))?;
-        key::is_variant(key).then(|| key.to_owned())
+        named.or_else(|| listed(fields.value("processedImages")?, suffix)).map(str::to_owned)
     };
     Some(FinishedVariants { large: key("largeImageKey", "large")?, medium: key("mediumImageKey", "medium")? })
 }

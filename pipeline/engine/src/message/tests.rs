@@ -279,13 +279,17 @@ fn finished_variants_are_used_only_if_both_are_where_they_belong() {
         let Request::Photo(photo) = one(&message.to_string()) else { panic!("{message}") };
         photo.finished.map(|finished| (finished.large, finished.medium))
     };
-    let both = Some(("processed/l".to_owned(), "processed/m".to_owned()));
+    let key = |size: &str| format!("processed/{KSUID}_{size}.webp");
+    let (large, medium) = (key("large"), key("medium"));
+    let both = Some((large.clone(), medium.clone()));
     let image = |key: &str, suffix: &str| json!({ "key": key, "suffix": suffix });
-    assert_eq!(completed(json!({ "largeImageKey": "processed/l", "mediumImageKey": "processed/m" })), both);
-    let list = json!([image("processed/s", "_small"), image("processed/m", "_medium"), image("processed/l", "large")]);
+    assert_eq!(completed(json!({ "largeImageKey": large, "mediumImageKey": medium })), both);
+    let list = json!([image(&key("small"), "_small"), image(&medium, "_medium"), image(&large, "large")]);
     assert_eq!(completed(json!({ "processedImages": list, "largeImageKey": null })), both);
-    assert_eq!(completed(json!({ "processedImages": list, "largeImageKey": "persons/person1.jpg" })), None);
-    assert_eq!(completed(json!({ "largeImageKey": "processed/../l", "mediumImageKey": "processed/m" })), None);
+    let another = &format!("processed/{UUID}_large.webp");
+    for key in ["persons/person1.jpg", another, &format!("processed/{KSUID}/../l"), &format!("processed/x/{KSUID}_l")] {
+        assert_eq!(completed(json!({ "processedImages": list, "largeImageKey": key })), None);
+    }
     for useless in
         [json!({}), json!({ "processedImages": 7 }), json!({ "processedImages": [7, {}, image("x", "large")] })]
     {

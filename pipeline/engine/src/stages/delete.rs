@@ -129,7 +129,7 @@ impl Pipeline {
             version,
             sequencer: None,
             // By name, so originals before pictures: see `clear_away`.
-            objects: objects.into_iter().filter(|key| !key.is_empty()).collect(),
+            objects: objects.into_iter().filter(|key| may_go_with(image, key)).collect(),
             known_by: self.known_by_instead(image, state).await?,
         })
     }
@@ -249,6 +249,25 @@ impl Pipeline {
             Err(error) => Err(error.into()),
         }
     }
+}
+
+/// Whether the object may go with the photo. Others write the row, so it may name anything: nobody deletes with their own photo
+/// what is another's.
+fn may_go_with(image: &ImageId, key: &str) -> bool {
+    const OF_PERSONS: [&str; 4] = ["persons", "merged", "profiles", "profile-pictures"];
+    const OF_PHOTOS: [&str; 2] = ["originals", "processed"];
+    let (folder, name) = (key.split_once('/').map_or("", |(folder, _)| folder), key.rsplit('/').next().unwrap_or(key));
+    let is_named_after = |digits: usize| name.get(..digits).is_some_and(|id| id.parse::<ImageId>().is_ok());
+    let may = match name.starts_with(image.as_str()) {
+        _ if OF_PERSONS.contains(&folder) => false,
+        true => true,
+        // A thumbnail may be called anything, except after another photo.
+        false => !name.is_empty() && !OF_PHOTOS.contains(&folder) && ![27, 36].into_iter().any(is_named_after),
+    };
+    if !may && !key.is_empty() {
+        tracing::warn!(%image, key, "the photo's row names an object that is another's, which stays");
+    }
+    may
 }
 
 /// Where the pictures of a photo are.
