@@ -7,9 +7,11 @@ use std::{
     sync::Arc,
 };
 
+use sparks_engine::StoreError;
+
 use crate::{
     FileObjects, FilePublisher, Intake, Patience, SqliteQueue, SqliteStore,
-    database::Database,
+    database::{Database, DatabaseError},
     owner::{Owner, Owners},
 };
 
@@ -39,12 +41,14 @@ pub enum OpenError {
         source: io::Error,
     },
     /// The database.
-    #[error("{path}: {reason} (restore it from a backup, or name another folder with --data)")]
+    #[error("{path}: {reason} ({advice})")]
     Database {
         /// Which.
         path: PathBuf,
         /// Why.
         reason: String,
+        /// What helps.
+        advice: &'static str,
     },
     /// There is nothing yet.
     #[error("{0} is not a data folder of sparks: name one with --data, or make one with `sparks ingest`")]
@@ -78,7 +82,10 @@ impl Embedded {
         alone.lock().map_err(io(&lock))?;
         let database = folder.join("sparks.db");
         let open = || {
-            let broken = |error| OpenError::Database { path: database.clone(), reason: format!("{error}") };
+            let broken = |error: DatabaseError| {
+                let (path, reason) = (database.clone(), error.to_string());
+                OpenError::Database { path, reason, advice: advice(error) }
+            };
             Database::open(&database).map_err(broken)
         };
         let (database, log_reader) = (open()?, open()?);
@@ -93,5 +100,16 @@ impl Embedded {
             intake: Intake::new(database),
             publisher: Arc::new(FilePublisher::new(folder.join("published.jsonl"))),
         })
+    }
+}
+
+/// What helps where the database does not open. A backup is for files that are damaged, and for nothing else.
+fn advice(error: DatabaseError) -> &'static str {
+    match error {
+        DatabaseError::Newer(_) => "use a newer sparks, or name another folder with --data",
+        error => match StoreError::from(error) {
+            StoreError::Unavailable(_) => "make sure that the disk is there, writable and not full, and try again",
+            StoreError::Unreadable(_) => "restore it from a backup, or name another folder with --data",
+        },
     }
 }
