@@ -180,3 +180,19 @@ async fn what_is_half_written_by_the_dead_is_swept() {
     assert!(!of_the_dead.exists(), "nobody will finish it");
     drop(alive);
 }
+
+#[tokio::test]
+async fn what_waits_stands_in_line_again() {
+    let folders = Folders::new();
+    let queue = sparks_tests::worker::open(&folders.fresh()).queue;
+    for body in ["waits", "is new"] {
+        queue.send(body, body).await.unwrap();
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let waits = queue.receive(1).await.unwrap().remove(0);
+    assert_eq!(waits.body, "waits");
+    queue.settle(waits, Settlement::Wait(Duration::from_millis(5))).await.unwrap();
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    let received: Vec<String> = queue.receive(2).await.unwrap().into_iter().map(|delivery| delivery.body).collect();
+    assert_eq!(received, ["is new", "waits"]);
+}

@@ -187,7 +187,7 @@ fn has_visible(tx: &Transaction<'_>) -> Result<bool, DatabaseError> {
 
 fn receive(tx: &Transaction<'_>, owner: &str, most: usize, patience: Patience) -> Result<Vec<Delivery>, DatabaseError> {
     let mut select = tx.prepare_cached(
-        "SELECT id, body, receives, sent, leases FROM messages WHERE visible <= ? ORDER BY id LIMIT ?",
+        "SELECT id, body, receives, sent, leases FROM messages WHERE visible <= ? ORDER BY visible, id LIMIT ?",
     )?;
     let mut lease = tx.prepare_cached(
         "UPDATE messages SET owner = ?, visible = ?, receives = receives + 1, leases = leases + 1 WHERE id = ?",
@@ -252,8 +252,9 @@ fn depth(tx: &Transaction<'_>) -> Result<Depth, DatabaseError> {
         Ok(tx.query_row(&sql, [], |row| row.get::<_, i64>(0))?.cast_unsigned())
     };
     let now = now();
-    let sql = "SELECT min(max(sent, visible)) FROM messages WHERE visible <= ?";
-    let oldest: Option<i64> = tx.query_row(sql, [now], |row| row.get(0))?;
+    // The first in line, and not the least of all: this is asked every second, and the line may be long.
+    let sql = "SELECT max(sent, visible) FROM messages WHERE visible <= ? ORDER BY visible, id LIMIT 1";
+    let oldest: Option<i64> = tx.query_row(sql, [now], |row| row.get(0)).optional()?;
     Ok(Depth {
         waiting: count(&format!("messages WHERE visible <= {now}"))?,
         leased: count(&format!("messages WHERE visible > {now} AND owner IS NOT NULL"))?,

@@ -119,6 +119,7 @@ pub(super) async fn depth_tells_since_when_the_oldest_waits(rig: QueueRig) -> Ch
     let sent = second.sent;
     rig.queue.settle(second, Settlement::Wait(DELAY * 60)).await?;
     ensure_eq!(rig.queue.depth().await?.oldest, None, "the oldest where one is leased and one put off");
+    sleep(TICK * 10).await;
     rig.queue.settle(first, Settlement::Release).await?;
     // It has been waiting since it was given back, and not while somebody had it.
     let oldest = rig.queue.depth().await?.oldest;
