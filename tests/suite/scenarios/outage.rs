@@ -65,3 +65,20 @@ fn a_full_disk_is_said_clearly_and_work_goes_on_when_there_is_room() {
     assert_eq!(worker.metric("sparks_dead_letters"), 0.0);
     assert_eq!(worker.metric("sparks_messages_total{settlement=\"dead\"}"), 0.0);
 }
+
+#[test]
+fn while_nobody_can_be_told_nothing_becomes_a_dead_letter() {
+    let platform = Platform::new(5, 2);
+    let images: Vec<String> = (0..5).map(|n| platform.upload(n)).collect();
+    let worker = platform.worker(&[]);
+    let notices = platform.sparks.data().join("published.jsonl");
+    let _ = fs::remove_file(&notices);
+    fs::create_dir(&notices).unwrap();
+    platform.send(&images.iter().map(|image| created(image)).collect::<Vec<_>>());
+    eventually("the outage is noticed", || worker.metric("sparks_breaker_open") == 1.0);
+    sleep(Duration::from_secs(3));
+    assert_eq!(platform.letters().len(), 0);
+    fs::remove_dir(&notices).unwrap();
+    eventually("everything is settled", || platform.unsettled() == 0);
+    assert_eq!((platform.sparks.events_of("PhotoProcessed").len(), platform.letters().len()), (5, 0));
+}

@@ -51,6 +51,13 @@ impl Publisher for FilePublisher {
         let appended = tokio::task::spawn_blocking(append).await.unwrap_or_else(|e| Err(io::Error::other(e)));
         appended.map_err(|error| PublishError(format!("{}: {error}", self.path.display())))
     }
+
+    async fn check(&self) -> Result<(), PublishError> {
+        let path = self.path.clone();
+        let open = move || OpenOptions::new().create(true).append(true).open(&path).map(drop);
+        let opened = tokio::task::spawn_blocking(open).await.unwrap_or_else(|e| Err(io::Error::other(e)));
+        opened.map_err(|error| PublishError(format!("{}: {error}", self.path.display())))
+    }
 }
 
 fn ends_within_a_line(file: &mut File) -> io::Result<bool> {

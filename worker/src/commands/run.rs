@@ -5,7 +5,7 @@ use std::{process::ExitCode, sync::Arc, time::Duration};
 use anyhow::Context;
 use sparks_config::Settings;
 use sparks_embedded::Embedded;
-use sparks_engine::{Cpu, Maintenance, Objects, Pipeline, Queue, Store};
+use sparks_engine::{Cpu, Maintenance, Objects, Pipeline, Publisher, Queue, Silent, Store};
 
 use crate::{
     cli::{Faces, Global, RunArgs},
@@ -27,8 +27,11 @@ pub async fn run(global: &Global, args: RunArgs) -> anyhow::Result<ExitCode> {
     let index = wiring::index(&settings, &backend).await?;
     let pipeline =
         wiring::pipeline(&settings, &backend, cpu.clone(), analyzer, Arc::clone(&index), &metrics).map(Arc::new)?;
-    let breaker =
-        Breaker::new(Arc::clone(&backend.objects) as Arc<dyn Objects>, Arc::clone(&backend.store) as Arc<dyn Store>);
+    let breaker = Breaker::new(
+        Arc::clone(&backend.objects) as Arc<dyn Objects>,
+        Arc::clone(&backend.store) as Arc<dyn Store>,
+        publisher(&settings, &backend),
+    );
     let vitals = Arc::new(Vitals::new(metrics.clone(), breaker.clone()));
     let health = HealthServer::start(&settings.run.listen, Arc::clone(&vitals) as Arc<_>).await;
     let health = health.with_context(|| format!("run.listen: cannot listen on {}", settings.run.listen))?;
@@ -68,6 +71,14 @@ pub async fn run(global: &Global, args: RunArgs) -> anyhow::Result<ExitCode> {
     }
     tracing::info!("stopped");
     Ok(ExitCode::SUCCESS)
+}
+
+/// Who must be there for others to be told, if they are told anything.
+fn publisher(settings: &Settings, backend: &Embedded) -> Arc<dyn Publisher> {
+    match settings.publish.thumbnails || settings.publish.events {
+        true => Arc::clone(&backend.publisher) as Arc<dyn Publisher>,
+        false => Arc::new(Silent),
+    }
 }
 
 fn inbox(

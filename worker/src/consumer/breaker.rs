@@ -6,7 +6,7 @@ use std::{
 };
 
 use backon::{BackoffBuilder, ExponentialBuilder};
-use sparks_engine::{Objects, Store};
+use sparks_engine::{Objects, Publisher, Store};
 use tokio::time::timeout;
 
 /// Knows whether what we depend on answers. Clones share what they know.
@@ -16,6 +16,7 @@ pub struct Breaker(Arc<Inner>);
 struct Inner {
     objects: Arc<dyn Objects>,
     store: Arc<dyn Store>,
+    publisher: Arc<dyn Publisher>,
     down: Mutex<Option<String>>,
 }
 
@@ -23,8 +24,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 impl Breaker {
     /// Watches over these.
-    pub fn new(objects: Arc<dyn Objects>, store: Arc<dyn Store>) -> Self {
-        Self(Arc::new(Inner { objects, store, down: Mutex::new(None) }))
+    pub fn new(objects: Arc<dyn Objects>, store: Arc<dyn Store>, publisher: Arc<dyn Publisher>) -> Self {
+        Self(Arc::new(Inner { objects, store, publisher, down: Mutex::new(None) }))
     }
 
     /// What is down, if anything, as far as is known.
@@ -68,6 +69,8 @@ impl Breaker {
         let objects = timeout(PATIENCE, self.0.objects.check()).await.map_err(|_| silent("the object store"))?;
         objects.map_err(|error| error.to_string())?;
         let store = timeout(PATIENCE, self.0.store.check()).await.map_err(|_| silent("the store"))?;
-        store.map_err(|error| error.to_string())
+        store.map_err(|error| error.to_string())?;
+        let publisher = timeout(PATIENCE, self.0.publisher.check()).await.map_err(|_| silent("the publisher"))?;
+        publisher.map_err(|error| error.to_string())
     }
 }

@@ -8,6 +8,11 @@ use serde_json::Value;
 pub trait Publisher: Send + Sync {
     /// Publishes all of them, or says why not; those already published may be published again.
     async fn publish(&self, notices: &[Notice]) -> Result<(), PublishError>;
+
+    /// Whether notices can be published now.
+    async fn check(&self) -> Result<(), PublishError> {
+        Ok(())
+    }
 }
 
 /// Something that others may want to know.
