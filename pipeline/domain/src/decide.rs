@@ -246,7 +246,9 @@ pub fn decide(state: Option<&PhotoState>, command: Command, policy: &Policy) -> 
 fn delete(state: Option<&PhotoState>, deletion: Deletion) -> Result<Event, Refusal> {
     let Deletion { image_id, cause, uploader, version, sequencer, objects, known_by } = deletion;
     match state {
-        Some(state) if state.outcome == Outcome::Deleted && uploader.is_none() => {
+        Some(state)
+            if state.outcome == Outcome::Deleted && (uploader.is_none() || cause == DeletionCause::OriginalRemoved) =>
+        {
             return Err(Refusal::AlreadyCommitted(state.clone()));
         }
         Some(state) if cause == DeletionCause::OriginalRemoved && state.is_after(sequencer.as_deref()) => {

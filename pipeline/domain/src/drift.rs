@@ -46,8 +46,8 @@ pub fn drift(mutation: &Mutation, row: Option<&Attributes>) -> Vec<Difference> {
     match (mutation, row) {
         (Mutation::Delete { .. } | Mutation::Take { .. }, None) => Vec::new(),
         (Mutation::Set { presence: Presence::Required, .. }, None) => Vec::new(),
-        // What was added once cannot be seen.
-        (Mutation::Add { .. }, _) => Vec::new(),
+        // What was added once cannot be seen, and what was taken away may be the platform's by now.
+        (Mutation::Add { .. } | Mutation::Clear { .. }, _) => Vec::new(),
         (Mutation::Delete { key } | Mutation::Take { key }, Some(_)) => vec![Difference::Stale(key.clone())],
         (Mutation::Set { key, .. }, None) => vec![Difference::Missing(key.clone())],
         (Mutation::Set { key, attributes, at_least, .. }, Some(row)) => {
@@ -69,6 +69,10 @@ impl Mutation {
     pub fn apply(&self, row: Option<Attributes>) -> Option<Attributes> {
         match self {
             Self::Delete { .. } | Self::Take { .. } => None,
+            Self::Clear { attributes, .. } => row.map(|mut row| {
+                row.retain(|name, _| !attributes.contains(name));
+                row
+            }),
             Self::Add { attribute, amount, .. } => row.map(|mut row| {
                 if let Some(number) = row.get(attribute).and_then(|found| sum(found, *amount)) {
                     row.insert(attribute.clone(), number);

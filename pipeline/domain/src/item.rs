@@ -123,6 +123,13 @@ pub enum Mutation {
         /// The row.
         key: Key,
     },
+    /// Remove these attributes, if the row exists.
+    Clear {
+        /// The row.
+        key: Key,
+        /// Their names.
+        attributes: Vec<String>,
+    },
     /// Add to a number of a row that exists.
     Add {
         /// The row.
@@ -143,7 +150,8 @@ impl Mutation {
     /// The row it changes.
     pub fn key(&self) -> &Key {
         match self {
-            Self::Set { key, .. } | Self::Delete { key } | Self::Take { key } | Self::Add { key, .. } => key,
+            Self::Set { key, .. } | Self::Clear { key, .. } | Self::Add { key, .. } => key,
+            Self::Delete { key } | Self::Take { key } => key,
         }
     }
 }

@@ -118,12 +118,21 @@ impl Projection {
         })
     }
 
-    /// What a deletion makes of the table: the taggings under the photo go; where its owner wanted it, its row goes, too, and
-    /// in the same step the owner gets the upload back, if there is a limit to add it to.
+    /// What a deletion makes of the table: the taggings under the photo go. Where its owner wanted it, its row goes, too, and
+    /// in the same step the owner gets the upload back, if there is a limit to add it to; otherwise only what is ours in the
+    /// row goes.
     pub fn deleted(&self, event: &PhotoDeleted, taggings: Vec<Key>, has_limit: bool) -> Vec<Mutation> {
         let taggings = taggings.into_iter().map(|key| Mutation::Delete { key });
+        let row = event.uploader.as_ref().map(|owner| {
+            let key = Key::image(&event.image_id, owner);
+            match event.cause {
+                DeletionCause::Asked => Mutation::Take { key },
+                DeletionCause::OriginalRemoved => {
+                    Mutation::Clear { key, attributes: vec!["images".into(), "persons".into()] }
+                }
+            }
+        });
         let owner = event.uploader.as_ref().filter(|_| event.cause == DeletionCause::Asked);
-        let row = owner.map(|owner| Mutation::Take { key: Key::image(&event.image_id, owner) });
         let credit = owner.filter(|_| has_limit).map(|owner| Mutation::Add {
             key: Key::limit(owner),
             attribute: "limit".into(),

@@ -13,7 +13,7 @@ use crate::{
     inbox::Inbox,
     run::{Housekeeping, Service, Shutdown, Vitals},
     telemetry::{http::HealthServer, metrics::Metrics},
-    wiring,
+    wiring::{self, WrongUse},
 };
 
 /// Works off the queue until told to stop, and watches the inbox.
@@ -34,7 +34,7 @@ pub async fn run(global: &Global, args: RunArgs) -> anyhow::Result<ExitCode> {
     );
     let vitals = Arc::new(Vitals::new(metrics.clone(), breaker.clone()));
     let health = HealthServer::start(&settings.run.listen, Arc::clone(&vitals) as Arc<_>).await;
-    let health = health.with_context(|| format!("run.listen: cannot listen on {}", settings.run.listen))?;
+    let health = health.map_err(|e| WrongUse(format!("run.listen: cannot listen on {}: {e}", settings.run.listen)))?;
 
     let housekeeping = Housekeeping {
         queue: Arc::clone(&backend.queue) as Arc<dyn Queue>,

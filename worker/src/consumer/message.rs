@@ -108,7 +108,7 @@ fn describe(request: &Request, span: &tracing::Span) {
         Request::Removed(removed) => (Some(&removed.image), Some(&removed.key)),
         Request::Delete(delete) => (Some(&delete.image), None),
         Request::Profile(profile) => (None, Some(&profile.key)),
-        Request::Ignored { .. } => (None, None),
+        Request::Ignored { .. } | Request::Refused(_) => (None, None),
     };
     if let Some(image) = image {
         span.record("image", tracing::field::display(image));

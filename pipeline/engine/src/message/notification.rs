@@ -17,17 +17,23 @@ pub fn upload_event(bucket: &str, key: &str, bytes: u64, version: &str, sequence
     json!({ "Records": [{ "eventName": "ObjectCreated:Put", "s3": s3, "fileName": file_name }] }).to_string()
 }
 
-/// What the records of a notification ask for, in their order.
+/// What the records of a notification ask for, in their order. One that asks for nothing we know keeps the others from nothing.
 pub(super) fn read(fields: &Fields<'_>, bucket: &str) -> Result<Vec<Request>, Malformed> {
     let records = fields.required_list("Records")?;
     if records.is_empty() {
         return Err(fields.bad("Records", "is empty, where at least one record is expected"));
     }
+    if let [record] = records {
+        return Ok(vec![read_record(record, bucket)?]);
+    }
     let read = |(n, record): (usize, &Value)| {
-        let named = |malformed| in_record(malformed, n + 1, records.len());
-        read_record(record, bucket).map_err(named)
+        let refused = |malformed| {
+            let (number, records) = (n + 1, records.len());
+            Request::Refused(Malformed::InRecord { number, records, malformed: Box::new(malformed) })
+        };
+        read_record(record, bucket).unwrap_or_else(refused)
     };
-    records.iter().enumerate().map(read).collect()
+    Ok(records.iter().enumerate().map(read).collect())
 }
 
 /// What S3 sends when somebody sets notifications up.
@@ -35,13 +41,6 @@ pub(super) fn read_test(fields: &Fields<'_>) -> Result<Request, Malformed> {
     match fields.required_text("Event")? {
         "s3:TestEvent" => Ok(Request::Ignored { why: "s3:TestEvent only tests that notifications arrive".into() }),
         other => Err(fields.bad("Event", format!("is {:?}, and only \"s3:TestEvent\" is known", cut(other)))),
-    }
-}
-
-fn in_record(malformed: Malformed, number: usize, records: usize) -> Malformed {
-    match records {
-        1 => malformed,
-        _ => Malformed::InRecord { number, records, malformed: Box::new(malformed) },
     }
 }
 

@@ -2,6 +2,8 @@
 
 use sparks_domain::{Email, ImageId};
 
+use super::Malformed;
+
 /// What a message, or one record of it, asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Request {
@@ -18,6 +20,8 @@ pub enum Request {
         /// Why there is nothing to do.
         why: String,
     },
+    /// One record of several that asks for nothing we know: a human must see it.
+    Refused(Malformed),
 }
 
 /// A photo somebody uploaded.

@@ -192,11 +192,16 @@ fn every_record_counts_and_a_bad_one_is_named_by_its_number() {
     let bad = record("ObjectCreated:Put", "originals/person1.jpg");
     let alone = refused(&notification(std::slice::from_ref(&bad)));
     assert!(matches!(alone, Malformed::BadKey { .. }), "{alone:?}");
-    let refused_second = refused(&notification(&[good.clone(), bad]));
-    let text = refused_second.to_string();
-    assert!(text.starts_with("record 2 of 2: the key \"originals/person1.jpg\""), "{text}");
-    let text = refused(&notification(&[good, json!(7)])).to_string();
-    assert_eq!(text, "record 2 of 2: the field `Records` holds a number, where an object is expected");
+    let beside = |bad: Value| {
+        let requests = understand(&notification(&[bad, good.clone()]), "b").expect("two records");
+        match &requests[..] {
+            [Request::Refused(malformed), Request::Photo(_)] => malformed.to_string(),
+            other => panic!("the good one counts: {other:?}"),
+        }
+    };
+    let text = beside(bad);
+    assert!(text.starts_with("record 1 of 2: the key \"originals/person1.jpg\""), "{text}");
+    assert_eq!(beside(json!(7)), "record 1 of 2: the field `Records` holds a number, where an object is expected");
     is_bad_field(&json!({ "Records": [] }), "Records");
     is_bad_field(&json!({ "Records": {} }), "Records");
 }

@@ -74,7 +74,8 @@ impl Pipeline {
                 return Ok(Outcome::Ignored(format!("{other} is there: {key} was not all there is of the photo")));
             }
             let state = self.ports.store.photo(&image).await?;
-            let mut deletion = self.deletion(&image, DeletionCause::OriginalRemoved, None, state.as_ref()).await?;
+            let row = self.image_row(&image).await?;
+            let mut deletion = self.deletion(&image, DeletionCause::OriginalRemoved, row, state.as_ref()).await?;
             deletion.sequencer.clone_from(&sequencer);
             if let Some(outcome) = self.commit_deletion(deletion, state).await? {
                 return Ok(outcome);

@@ -14,6 +14,7 @@ impl Pipeline {
             Request::Delete(delete) => self.delete(delete).await,
             Request::Removed(removed) => self.removed(removed).await,
             Request::Ignored { why } => Ok(Outcome::Ignored(why)),
+            Request::Refused(malformed) => Err(malformed.into()),
         }
     }
 

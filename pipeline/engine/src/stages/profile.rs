@@ -56,6 +56,9 @@ impl Pipeline {
                 });
                 let Some((profile, recorded)) = profile else { return Ok(outcome) };
                 self.profile_effects(profile, recorded, Source::Pixels(Arc::clone(&case.pixels)), true).await?;
+                let before = case.state.as_ref().map(|state| state.persons.as_slice()).unwrap_or_default();
+                let others: Vec<_> = before.iter().copied().filter(|other| Some(*other) != profile.person()).collect();
+                self.leave(&case.image, &others).await?;
                 self.announce(committed.recorded(), None).await?;
             }
             Outcome::AlreadyCommitted => self.repeat_profile(&case.image).await?,

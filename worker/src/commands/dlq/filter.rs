@@ -76,7 +76,7 @@ fn image(request: Request) -> Option<ImageId> {
         Request::Photo(photo) => Some(photo.image),
         Request::Delete(delete) => Some(delete.image),
         Request::Removed(removed) => Some(removed.image),
-        Request::Profile(_) | Request::Ignored { .. } => None,
+        Request::Profile(_) | Request::Ignored { .. } | Request::Refused(_) => None,
     }
 }
 
