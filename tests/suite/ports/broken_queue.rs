@@ -118,7 +118,7 @@ impl Queue for Broken {
             (Wrong::CountsWaits, Settlement::Wait(after)) => Settlement::Retry(after),
             (Wrong::WaitsNotAtAll, Settlement::Wait(_)) => Settlement::Wait(Duration::ZERO),
             (Wrong::CountsReleases, Settlement::Release) => Settlement::Retry(Duration::ZERO),
-            (Wrong::PutsReleasesOff, Settlement::Release) => Settlement::Wait(Duration::from_secs(2)),
+            (Wrong::PutsReleasesOff, Settlement::Release) => Settlement::Wait(Duration::from_secs(5)),
             (Wrong::NeverCountsFailures, Settlement::Retry(after)) => Settlement::Wait(after),
             (Wrong::SendsAnewToWait, Settlement::Wait(_)) => {
                 let body = delivery.body.clone();
