@@ -71,6 +71,13 @@ pub(super) fn check(key: &str) -> Result<(), Malformed> {
     }
 }
 
+/// Whether this is a folder's own key, or stands among the originals and is none by its ending.
+pub(super) fn is_no_photo(key: &str) -> bool {
+    let ending = key.rsplit_once('.').map_or("", |(_, ending)| ending);
+    let foreign = key.starts_with(ORIGINALS) && !ENDINGS.iter().any(|known| ending.eq_ignore_ascii_case(known));
+    key.ends_with('/') || foreign
+}
+
 /// The photo whose original has this key.
 pub(super) fn image(key: &str) -> Result<ImageId, Malformed> {
     check(key)?;

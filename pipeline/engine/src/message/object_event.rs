@@ -45,8 +45,9 @@ impl<'a> ObjectEvent<'a> {
     /// What is to be done about it in the bucket `ours`.
     pub fn into_request(self, ours: &str) -> Result<Request, Malformed> {
         let folder = Folder::of(&self.key);
-        if folder == Folder::Other {
-            key::check(&self.key)?;
+        if folder == Folder::Other || key::is_no_photo(&self.key) {
+            // A console marks a folder by an object whose name ends like one.
+            key::check(self.key.strip_suffix('/').unwrap_or(&self.key))?;
             let why = format!("the key {:?} is neither that of an original nor of a profile picture", self.key);
             return Ok(Request::Ignored { why });
         }
