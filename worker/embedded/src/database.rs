@@ -49,7 +49,7 @@ impl Database {
     /// Opens the file, making its tables if it is new.
     pub fn open(path: &Path) -> Result<Self, DatabaseError> {
         let mut connection = Connection::open(path)?;
-        connection.busy_timeout(Duration::from_secs(60))?;
+        connection.busy_timeout(PATIENCE)?;
         connection.set_prepared_statement_cache_capacity(64);
         connection.pragma_update(None, "journal_mode", "wal")?;
         connection.pragma_update(None, "secure_delete", "on")?;
@@ -86,14 +86,10 @@ impl Database {
         T: Send + 'static,
         E: From<DatabaseError> + Send + 'static,
     {
-        let work = move |shared: &mut Shared| {
-            shared.set_durability(durability)?;
-            shared.run(TransactionBehavior::Immediate, work)
-        };
         match durability {
             // Waits for the disk.
-            Durability::PowerLoss => self.blocking(work).await,
-            Durability::Crash => self.brief(work).await,
+            Durability::PowerLoss => self.blocking(Kind::Write(durability), work).await,
+            Durability::Crash => self.brief(Kind::Write(durability), work).await,
         }
     }
 
@@ -106,11 +102,7 @@ impl Database {
         T: Send + 'static,
         E: From<DatabaseError> + Send + 'static,
     {
-        self.blocking(|shared| {
-            shared.set_durability(Durability::Crash)?;
-            shared.run(TransactionBehavior::Immediate, work)
-        })
-        .await
+        self.blocking(Kind::Write(Durability::Crash), work).await
     }
 
     /// Runs the work in a transaction that reads one moment of the file.
@@ -119,7 +111,7 @@ impl Database {
         T: Send + 'static,
         E: From<DatabaseError> + Send + 'static,
     {
-        self.brief(|shared| shared.run(TransactionBehavior::Deferred, work)).await
+        self.brief(Kind::Read, work).await
     }
 
     /// Like [`Database::read`], for work that takes long.
@@ -131,7 +123,7 @@ impl Database {
         T: Send + 'static,
         E: From<DatabaseError> + Send + 'static,
     {
-        self.blocking(|shared| shared.run(TransactionBehavior::Deferred, work)).await
+        self.blocking(Kind::Read, work).await
     }
 
     /// Like [`Database::read_long`], and then works on what was read, when others may use the connection again.
@@ -146,35 +138,65 @@ impl Database {
     {
         let shared = Arc::clone(&self.0);
         let work = spawn_blocking(move || {
-            let read =
-                shared.lock().unwrap_or_else(PoisonError::into_inner).run(TransactionBehavior::Deferred, read)?;
+            let mut shared = shared.lock().unwrap_or_else(PoisonError::into_inner);
+            let read = shared.run(Kind::Read, PATIENCE, &mut Some(read))?;
+            drop(shared);
             then(read)
         });
         Ok(work.await.unwrap_or_else(|error| Err(stopped(&error)))?)
     }
 
-    /// Work of microseconds stays on this thread, unless somebody of this process is at it: two changes of thread cost more
-    /// than the work itself.
-    async fn brief<T, E>(&self, work: impl FnOnce(&mut Shared) -> Result<T, E> + Send + 'static) -> Result<T, E>
+    /// Work of microseconds stays on this thread, unless somebody is at it, in this process or another: two changes of thread
+    /// cost more than the work itself, and a thread that waits holds up leases, signals and whoever asks how we are.
+    async fn brief<T, E>(
+        &self,
+        kind: Kind,
+        work: impl FnOnce(&Transaction<'_>) -> Result<T, E> + Send + 'static,
+    ) -> Result<T, E>
     where
         T: Send + 'static,
         E: From<DatabaseError> + Send + 'static,
     {
+        let mut work = Some(work);
         if let Ok(mut shared) = self.0.try_lock() {
-            return work(&mut shared);
+            let done = shared.run(kind, Duration::ZERO, &mut work);
+            if work.is_none() {
+                return done;
+            }
         }
-        self.blocking(work).await
+        self.blocking(kind, move |tx| work.map_or_else(|| Err(unasked().into()), |work| work(tx))).await
     }
 
-    async fn blocking<T, E>(&self, work: impl FnOnce(&mut Shared) -> Result<T, E> + Send + 'static) -> Result<T, E>
+    async fn blocking<T, E>(
+        &self,
+        kind: Kind,
+        work: impl FnOnce(&Transaction<'_>) -> Result<T, E> + Send + 'static,
+    ) -> Result<T, E>
     where
         T: Send + 'static,
         E: From<DatabaseError> + Send + 'static,
     {
         let shared = Arc::clone(&self.0);
-        let work = spawn_blocking(move || work(&mut shared.lock().unwrap_or_else(PoisonError::into_inner)));
+        let work = spawn_blocking(move || {
+            shared.lock().unwrap_or_else(PoisonError::into_inner).run(kind, PATIENCE, &mut Some(work))
+        });
         work.await.unwrap_or_else(|error| Err(stopped(&error).into()))
     }
+}
+
+/// What a transaction does.
+#[derive(Debug, Clone, Copy)]
+enum Kind {
+    Read,
+    Write(Durability),
+}
+
+/// How long to wait for a process that writes.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Work is done once.
+fn unasked() -> DatabaseError {
+    DatabaseError::Unreadable("the transaction has nothing to do".into())
 }
 
 fn stopped(error: &JoinError) -> DatabaseError {
@@ -182,12 +204,24 @@ fn stopped(error: &JoinError) -> DatabaseError {
 }
 
 impl Shared {
+    /// Takes the work once the transaction has begun, and not if others write for longer than one is ready to wait.
     fn run<T, E: From<DatabaseError>>(
         &mut self,
-        behavior: TransactionBehavior,
-        work: impl FnOnce(&Transaction<'_>) -> Result<T, E>,
+        kind: Kind,
+        patience: Duration,
+        work: &mut Option<impl FnOnce(&Transaction<'_>) -> Result<T, E>>,
     ) -> Result<T, E> {
+        let behavior = match kind {
+            Kind::Read => TransactionBehavior::Deferred,
+            Kind::Write(durability) => {
+                self.set_durability(durability)?;
+                self.connection.busy_timeout(patience).map_err(DatabaseError::from)?;
+                TransactionBehavior::Immediate
+            }
+        };
         let transaction = self.connection.transaction_with_behavior(behavior).map_err(DatabaseError::from)?;
+        transaction.busy_timeout(PATIENCE).map_err(DatabaseError::from)?;
+        let work = work.take().ok_or_else(unasked)?;
         let done = work(&transaction)?;
         transaction.commit().map_err(DatabaseError::from)?;
         Ok(done)
