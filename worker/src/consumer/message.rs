@@ -3,7 +3,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use sparks_engine::{Cause, Class, Delivery, Failure, Pipeline, Queue, Request, Ticket, understand};
+use sparks_engine::{Cause, Class, Delivery, Failure, Outcome, Pipeline, Queue, Request, Ticket, understand};
 use tracing::{Instrument, Span};
 
 use super::lease::Lease;
@@ -89,13 +89,9 @@ async fn work(request: Request, turn: &Ticket, pipeline: &Pipeline, metrics: &Me
     let outcome = pipeline.handle(request, turn).await?;
     metrics.photo(if is_profile { "profile" } else { outcome.name() });
     match outcome {
-        sparks_engine::Outcome::Committed(committed) => {
-            for recorded in committed.recorded() {
-                tracing::info!(event = %recorded.id, event_type = recorded.event.event_type(), seq = recorded.seq.0, "committed");
-            }
-        }
-        sparks_engine::Outcome::Rejected(reason) => tracing::info!(reason = reason.message, "rejected"),
-        sparks_engine::Outcome::Ignored(why) => tracing::debug!(why, "ignored"),
+        Outcome::Committed(_) => {} // each event has a line of its own
+        Outcome::Rejected(reason) => tracing::info!(reason = reason.message, "rejected"),
+        Outcome::Ignored(why) => tracing::debug!(why, "ignored"),
         other => tracing::info!("{}", other.name()),
     }
     Ok(())

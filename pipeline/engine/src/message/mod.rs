@@ -18,6 +18,8 @@ use std::borrow::Cow;
 use serde_json::Value;
 
 use self::{envelope::Opened, fields::Fields};
+pub(crate) use key::ENDINGS;
+
 pub use self::{
     malformed::Malformed,
     notification::upload_event,

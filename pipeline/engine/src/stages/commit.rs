@@ -15,7 +15,7 @@ use super::{
     announce::log,
     outcome::Unfit,
 };
-use crate::{Commit, CommitError, Erasure, Failure, PhotoGuard, Pipeline, StoredFace, Ticket};
+use crate::{Cause, Commit, CommitError, Erasure, Failure, PhotoGuard, Pipeline, StoredFace, Ticket};
 
 /// Proof that a decision is in the log. Only a commit makes it.
 #[derive(Debug)]
@@ -68,7 +68,10 @@ impl Pipeline {
             commit.identity = somebody_is_new.then_some(identity);
             commit.signatures = case.signatures(&commit.events);
             let conflict = match self.ports.store.commit(&commit).await {
-                Ok(recorded) => return Ok(Outcome::Committed(Committed { recorded })),
+                Ok(recorded) => {
+                    log(&recorded);
+                    return Ok(Outcome::Committed(Committed { recorded }));
+                }
                 Err(conflict) => conflict,
             };
             match conflict {
@@ -193,4 +196,11 @@ pub(super) fn conflict_pauses() -> impl Iterator<Item = Duration> {
         .with_max_delay(Duration::from_millis(200))
         .with_max_times(64)
         .build()
+}
+
+/// Waits a little before the next attempt. After many, others are too fast.
+pub(super) async fn pause(pauses: &mut impl Iterator<Item = Duration>, what: &str) -> Result<(), Failure> {
+    let contended = || Failure::new(Cause::Contended, format!("{what} changes again and again"));
+    tokio::time::sleep(pauses.next().ok_or_else(contended)?).await;
+    Ok(())
 }

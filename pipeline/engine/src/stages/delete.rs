@@ -10,15 +10,12 @@ use sparks_domain::{
 use super::{
     Outcome,
     announce::log,
-    commit::{conflict_pauses, refused},
+    commit::{conflict_pauses, pause, refused},
 };
 use crate::{
     Cause, Commit, CommitError, DeleteRef, Erasure, Failure, Filter, ObjectsError, PhotoGuard, Pipeline, Query,
-    RemovedRef, shown::Shown,
+    RemovedRef, message::ENDINGS, shown::Shown,
 };
-
-/// How an original may end.
-const ENDINGS: [&str; 5] = ["jpg", "jpeg", "png", "webp", "gif"];
 
 impl Pipeline {
     /// Deletes a photo because its owner wants it: row, taggings, objects and signatures go, and the owner may upload one
@@ -56,8 +53,7 @@ impl Pipeline {
             if let Some(outcome) = self.commit_deletion(deletion, state).await? {
                 return Ok(outcome);
             }
-            let contended = || Failure::new(Cause::Contended, format!("photo {image} keeps changing"));
-            tokio::time::sleep(pauses.next().ok_or_else(contended)?).await;
+            pause(&mut pauses, &format!("photo {image}")).await?;
         }
     }
 
@@ -80,8 +76,7 @@ impl Pipeline {
             if let Some(outcome) = self.commit_deletion(deletion, state).await? {
                 return Ok(outcome);
             }
-            let contended = || Failure::new(Cause::Contended, format!("photo {image} keeps changing"));
-            tokio::time::sleep(pauses.next().ok_or_else(contended)?).await;
+            pause(&mut pauses, &format!("photo {image}")).await?;
         }
     }
 
@@ -223,7 +218,8 @@ impl Pipeline {
 
     /// The photo's original, whatever kind of file it is.
     pub(super) async fn stored_original(&self, image: &ImageId) -> Result<Option<String>, Failure> {
-        for ending in ENDINGS {
+        let endings = ENDINGS.iter().map(ToString::to_string);
+        for ending in endings.clone().chain(endings.map(|ending| ending.to_ascii_uppercase())) {
             let key = format!("originals/{image}.{ending}");
             if self.ports.objects.head(&key).await?.is_some() {
                 return Ok(Some(key));

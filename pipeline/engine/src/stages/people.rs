@@ -9,11 +9,11 @@ use sparks_domain::{
 
 use super::{
     announce::log,
-    commit::conflict_pauses,
+    commit::{conflict_pauses, pause},
     effects::{Source, seen},
 };
 use crate::{
-    Cause, Commit, CommitError, Erasure, Failure, Filter, Pipeline, Query, Standing, shown::Shown, users::users_who_are,
+    Commit, CommitError, Erasure, Failure, Filter, Pipeline, Query, Standing, shown::Shown, users::users_who_are,
 };
 
 /// Photos that are looked through for a face to show somebody by.
@@ -238,8 +238,7 @@ impl Pipeline {
                 Err(CommitError::IdentityMoved) => self.count_conflict(),
                 Err(error) => return Err(error.into()),
             }
-            let contended = || Failure::new(Cause::Contended, "persons keep changing");
-            tokio::time::sleep(pauses.next().ok_or_else(contended)?).await;
+            pause(&mut pauses, "who is known").await?;
         }
     }
 }
