@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use sparks_domain::{
-    Event, FaceId, ImageId, Key, Outcome::Processed, ProfileProcessed, Recorded, SeenFace, Seq, Source as Object,
-    Verdict,
+    Event, FaceId, ImageId, Key, Outcome::Processed, PersonId, ProfileProcessed, Recorded, SeenFace, Seq,
+    Source as Object, Verdict,
 };
 
 use super::{
@@ -56,9 +56,6 @@ impl Pipeline {
                 });
                 let Some((profile, recorded)) = profile else { return Ok(outcome) };
                 self.profile_effects(profile, recorded, Source::Pixels(Arc::clone(&case.pixels)), true).await?;
-                let before = case.state.as_ref().map(|state| state.persons.as_slice()).unwrap_or_default();
-                let others: Vec<_> = before.iter().copied().filter(|other| Some(*other) != profile.person()).collect();
-                self.leave(&case.image, &others).await?;
                 self.announce(committed.recorded(), None).await?;
             }
             Outcome::AlreadyCommitted => self.repeat_profile(&case.image).await?,
@@ -76,7 +73,7 @@ impl Pipeline {
         self.announce(std::slice::from_ref(&recorded), None).await
     }
 
-    /// Says who the user is by now, and shows whoever is new.
+    /// Says who the user is by now, shows whoever is new, and forgets whom they showed before if nothing else does.
     async fn profile_effects(
         &self,
         profile: &ProfileProcessed,
@@ -104,7 +101,25 @@ impl Pipeline {
             founds: matches!(face.verdict, Verdict::Founded(_)),
         };
         self.show(&[seen], source, fresh).await?;
-        Ok(())
+        match self.shown_before(profile).await? {
+            Some(before) if merges.now(before) != merges.now(person) => self.leave(&profile.image_id, &[before]).await,
+            _ => Ok(()),
+        }
+    }
+
+    /// Whom the user's pictures before this one showed last.
+    async fn shown_before(&self, profile: &ProfileProcessed) -> Result<Option<PersonId>, Failure> {
+        let mut follows = profile.follows;
+        while let Some(Seq(seq)) = follows {
+            let before = self.ports.store.read_log(Seq(seq.saturating_sub(1)), 1).await?.pop();
+            follows = match before.map(|recorded| recorded.event) {
+                Some(Event::ProfileProcessed(before)) if before.person().is_some() => return Ok(before.person()),
+                Some(Event::ProfileProcessed(before)) => before.follows,
+                Some(Event::PhotoRejected(before)) => before.follows,
+                _ => None,
+            };
+        }
+        Ok(None)
     }
 }
 
