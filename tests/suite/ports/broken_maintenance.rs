@@ -74,7 +74,7 @@ const CAUGHT_BY: [(Wrong, &str); 10] = [
     (Wrong::ForgetsWhoIsIdentified, "company_counts_who_was_identified_later"),
     (Wrong::KnowsOnePairOfCompany, "company_is_who_was_seen_beside_whom"),
     (Wrong::KeepsErasedPhotos, "erased_faces_are_nobodys_and_no_company"),
-    (Wrong::KeepsErasedPersons, "erased_faces_are_nobodys_and_no_company"),
+    (Wrong::KeepsErasedFaces, "erased_faces_are_nobodys_and_no_company"),
     (Wrong::PromotesAwayFromTheirCompany, "company_stays_when_a_face_is_promoted"),
     (Wrong::GivesPairsTwice, "company_is_who_was_seen_beside_whom"),
     (Wrong::HasOneMark, "marks_stay_where_they_were_put"),

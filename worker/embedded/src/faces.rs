@@ -55,9 +55,6 @@ pub(crate) fn erase(tx: &Transaction<'_>, erasure: &Erasure) -> Result<(), Datab
     for image in &erasure.photos {
         tx.prepare_cached("DELETE FROM faces WHERE image_id = ?")?.execute([image.as_str()])?;
     }
-    for person in &erasure.persons {
-        tx.prepare_cached("DELETE FROM faces WHERE person = ?")?.execute([person.number()])?;
-    }
     for face in &erasure.faces {
         let sql = "DELETE FROM faces WHERE image_id = ? AND n = ?";
         tx.prepare_cached(sql)?.execute(params![face.image.as_str(), face.n])?;

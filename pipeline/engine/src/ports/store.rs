@@ -74,8 +74,6 @@ pub struct Commit {
 pub struct Erasure {
     /// Of all faces in these photos.
     pub photos: Vec<ImageId>,
-    /// Of all faces that are these persons.
-    pub persons: Vec<PersonId>,
     /// Of these faces.
     pub faces: Vec<FaceId>,
 }

@@ -63,20 +63,6 @@ pub(super) async fn an_erased_photo_leaves_no_signature(store: Arc<dyn Store>) -
     Ok(())
 }
 
-pub(super) async fn an_erased_person_leaves_no_signature(store: Arc<dyn Store>) -> Checked {
-    let all = fill(store.as_ref()).await?;
-    let mut expected = all.clone();
-    for persons in [&[1, 12][..], &[2], &[7]] {
-        let persons: Vec<PersonId> = persons.iter().map(|number| person(*number)).collect();
-        let erased = Erasure { persons: persons.clone(), ..Erasure::default() };
-        store.commit(&Commit { erased, ..nothing() }).await?;
-        expected.retain(|decided| decided.kept.person.is_none_or(|who| !persons.contains(&who)));
-        is_kept(store.as_ref(), &all, &expected).await?;
-    }
-    ensure_eq!(expected.len(), 3, "the faces of person3 and of nobody");
-    Ok(())
-}
-
 pub(super) async fn an_erased_face_leaves_no_signature(store: Arc<dyn Store>) -> Checked {
     let all = fill(store.as_ref()).await?;
     let mut expected = all.clone();
@@ -93,7 +79,7 @@ pub(super) async fn an_erased_face_leaves_no_signature(store: Arc<dyn Store>) ->
 
 pub(super) async fn a_refused_commit_erases_nothing(store: Arc<dyn Store>) -> Checked {
     let all = fill(store.as_ref()).await?;
-    let erased = Erasure { photos: vec![image(1)], persons: vec![person(2)], faces: vec![all[8].kept.face.clone()] };
+    let erased = Erasure { photos: vec![image(1)], faces: vec![all[8].kept.face.clone()] };
     let photo = Some(PhotoGuard { image: image(1), before: None });
     let refused = store.commit(&Commit { photo, erased, ..nothing() }).await;
     ensure!(matches!(refused, Err(CommitError::PhotoMoved)), "a moved photo gives {refused:?}");

@@ -35,7 +35,6 @@ where
         },
         erasure::{
             an_erased_photo_leaves_no_signature,
-            an_erased_person_leaves_no_signature,
             an_erased_face_leaves_no_signature,
             a_refused_commit_erases_nothing,
             a_promoted_face_is_learnt_by_whoever_had_read_on,
