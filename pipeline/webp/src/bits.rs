@@ -18,23 +18,19 @@ impl Bits {
     }
 
     /// A bit that is 0 in `likelihood` of 256 cases.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn put(&mut self, bit: bool, likelihood: u8) {
+        // Without branches on the bit: nobody can foretell it, or it would not be worth writing.
         let split = (self.range * u32::from(likelihood)) >> 8;
-        if bit {
-            self.value += split + 1;
-            self.range -= split + 1;
-        } else {
-            self.range = split;
-        }
-        if self.range < 127 {
-            let shift = (self.range + 1).leading_zeros() - 24;
-            self.range = ((self.range + 1) << shift) - 1;
-            self.value <<= shift;
-            self.pending += shift as i32;
-            if self.pending > 0 {
-                self.flush();
-            }
+        let above = split + 1;
+        self.value += if bit { above } else { 0 };
+        self.range = if bit { self.range - above } else { split };
+        let shift = (self.range + 1).leading_zeros() - 24;
+        self.range = ((self.range + 1) << shift) - 1;
+        self.value <<= shift;
+        self.pending += shift as i32;
+        if self.pending > 0 {
+            self.flush();
         }
     }
 
