@@ -1,36 +1,55 @@
-//! From a file to pixels.
+//! From a file to pixels, in the colours they are stored in.
 
 use std::{error::Error as _, io::Cursor};
 
 use image::{
     ColorType, ImageDecoder, ImageError,
-    codecs::{gif::GifDecoder, jpeg::JpegDecoder, png::PngDecoder, webp::WebPDecoder},
+    codecs::{gif::GifDecoder, png::PngDecoder, webp::WebPDecoder},
 };
 use sparks_domain::{RejectCode, Rejection};
 
-use crate::{Limits, format::Format, raster::Raster, reject};
+use crate::{
+    Limits,
+    format::Format,
+    raster::{Model, Raster},
+    reject,
+};
 
-/// The first frame of a file whose header has been checked.
-pub(crate) fn decode(format: Format, file: &[u8], limits: &Limits) -> Result<Raster, Rejection> {
-    let file = Cursor::new(file);
-    let refused = |error| in_words(format, &error);
-    match format {
-        Format::Jpeg => pixels(format, JpegDecoder::new(file).map_err(refused)?, limits),
-        // This decoder unpacks ICC profiles and keeps texts: neither needs more than a file may have.
-        Format::Png => {
-            pixels(format, PngDecoder::with_limits(file, limits.of_decoder(limits.max_bytes)).map_err(refused)?, limits)
-        }
-        Format::WebP => pixels(format, WebPDecoder::new(file).map_err(refused)?, limits),
-        Format::Gif => pixels(format, GifDecoder::new(file).map_err(refused)?, limits),
-    }
+mod jpeg;
+
+/// The first frame of a file, and what its numbers mean.
+pub(crate) struct Decoded {
+    pub(crate) raster: Raster,
+    /// The ICC profile that came with it, unread. Never longer than metadata may be.
+    pub(crate) profile: Option<Vec<u8>>,
 }
 
-fn pixels(format: Format, mut decoder: impl ImageDecoder, limits: &Limits) -> Result<Raster, Rejection> {
+/// The first frame of a file whose header has been checked.
+pub(crate) fn decode(format: Format, file: &[u8], limits: &Limits) -> Result<Decoded, Rejection> {
+    let cursor = Cursor::new(file);
+    let refused = |error| in_words(format, &error);
+    let mut decoded = match format {
+        Format::Jpeg => jpeg::decode(file, limits)?,
+        // This decoder unpacks ICC profiles and keeps texts: neither needs more than a file may have.
+        Format::Png => {
+            let side_bytes = limits.of_decoder(limits.max_bytes);
+            pixels(format, PngDecoder::with_limits(cursor, side_bytes).map_err(refused)?, limits)?
+        }
+        Format::WebP => pixels(format, WebPDecoder::new(cursor).map_err(refused)?, limits)?,
+        Format::Gif => pixels(format, GifDecoder::new(cursor).map_err(refused)?, limits)?,
+    };
+    decoded.profile = decoded.profile.filter(|profile| profile.len() as u64 <= limits.max_metadata_bytes);
+    Ok(decoded)
+}
+
+fn pixels(format: Format, mut decoder: impl ImageDecoder, limits: &Limits) -> Result<Decoded, Rejection> {
     let refused = |error| in_words(format, &error);
     // The decoder may have read another size than we did; what it allocates goes by its own.
     let (width, height) = decoder.dimensions();
     limits.check_size(width, height)?;
     decoder.set_limits(limits.of_decoder(limits.max_pixels.saturating_mul(4))).map_err(refused)?;
+    // A profile that cannot be read is as good as none.
+    let profile = decoder.icc_profile().ok().flatten();
 
     let colours = decoder.color_type();
     let mut samples = vec![0; usize::try_from(decoder.total_bytes()).unwrap_or(usize::MAX)];
@@ -39,10 +58,13 @@ fn pixels(format: Format, mut decoder: impl ImageDecoder, limits: &Limits) -> Re
     if matches!(colours, ColorType::L16 | ColorType::La16 | ColorType::Rgb16 | ColorType::Rgba16) {
         to_eight_bits(&mut samples);
     }
-    if !colours.has_color() {
-        samples = with_colours(&samples, colours.has_alpha());
-    }
-    Ok(Raster { width, height, alpha: colours.has_alpha(), samples }.without_idle_alpha())
+    let model = match (colours.has_color(), colours.has_alpha()) {
+        (false, false) => Model::Grey,
+        (false, true) => Model::GreyAlpha,
+        (true, false) => Model::Rgb,
+        (true, true) => Model::Rgba,
+    };
+    Ok(Decoded { raster: Raster { width, height, model, samples }.without_idle_alpha(), profile })
 }
 
 /// In place: sixteen bits of the largest photo are too much to have one and a half times.
@@ -56,42 +78,38 @@ fn to_eight_bits(samples: &mut Vec<u8>) {
     samples.shrink_to_fit();
 }
 
-fn with_colours(grey: &[u8], alpha: bool) -> Vec<u8> {
-    let mut samples = Vec::with_capacity(grey.len() * if alpha { 2 } else { 3 });
-    if alpha {
-        grey.chunks_exact(2).for_each(|pixel| samples.extend([pixel[0], pixel[0], pixel[0], pixel[1]]));
-    } else {
-        grey.iter().for_each(|grey| samples.extend([*grey; 3]));
-    }
-    samples
-}
-
 fn in_words(format: Format, error: &ImageError) -> Rejection {
-    let name = format.name();
     match error {
-        ImageError::Limits(_) => reject(
-            RejectCode::TooManyPixels,
-            format!("the {name} needs more memory than a photo may have: save it anew"),
-        ),
-        ImageError::Unsupported(feature) => {
-            let message = format!("this kind of {name} is not supported ({feature}): save it anew");
-            reject(RejectCode::UnsupportedFormat, message)
-        }
-        ImageError::IoError(io) if io.kind() == std::io::ErrorKind::UnexpectedEof => cut_short(name),
+        ImageError::Limits(_) => too_much_memory(format),
+        ImageError::Unsupported(feature) => unsupported(format, feature.to_string()),
+        ImageError::IoError(io) if io.kind() == std::io::ErrorKind::UnexpectedEof => cut_short(format),
         // The outer text says no more than which format it was.
-        ImageError::Decoding(decoding) => damaged(name, decoding.source().map_or(decoding.to_string(), <_>::to_string)),
-        other => damaged(name, other.to_string()),
+        ImageError::Decoding(decoding) => {
+            damaged(format, decoding.source().map_or(decoding.to_string(), <_>::to_string))
+        }
+        other => damaged(format, other.to_string()),
     }
 }
 
-fn cut_short(name: &str) -> Rejection {
-    reject(RejectCode::Damaged, format!("the {name} ends before its pixels do: the file is cut short"))
+fn too_much_memory(format: Format) -> Rejection {
+    let message = format!("the {} needs more memory than a photo may have: save it anew", format.name());
+    reject(RejectCode::TooManyPixels, message)
 }
 
-fn damaged(name: &str, reason: String) -> Rejection {
+fn unsupported(format: Format, feature: String) -> Rejection {
+    let message = format!("this kind of {} is not supported ({feature}): save it anew", format.name());
+    reject(RejectCode::UnsupportedFormat, message)
+}
+
+fn cut_short(format: Format) -> Rejection {
+    let message = format!("the {} ends before its pixels do: the file is cut short", format.name());
+    reject(RejectCode::Damaged, message)
+}
+
+fn damaged(format: Format, reason: String) -> Rejection {
     // A PNG's decoder goes on with its own data structures, a JPEG's puts everything into quotes.
     let reason = reason.split(" while decoding").next().unwrap_or(&reason).trim_matches(['"', '.']);
-    reject(RejectCode::Damaged, format!("the {name} is damaged: {reason}"))
+    reject(RejectCode::Damaged, format!("the {} is damaged: {reason}", format.name()))
 }
 
 #[cfg(test)]
@@ -104,11 +122,5 @@ mod tests {
         let mut samples = wide.iter().flat_map(|sample| sample.to_ne_bytes()).collect();
         to_eight_bits(&mut samples);
         assert_eq!(samples, [0, 0, 1, 1, 128, 255]);
-    }
-
-    #[test]
-    fn grey_becomes_colour() {
-        assert_eq!(with_colours(&[7, 9], false), [7, 7, 7, 9, 9, 9]);
-        assert_eq!(with_colours(&[7, 100], true), [7, 7, 7, 100]);
     }
 }

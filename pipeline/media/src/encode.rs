@@ -4,21 +4,21 @@ use image::{ExtendedColorType, ImageEncoder, codecs::jpeg::JpegEncoder};
 use sparks_domain::{RejectCode, Rejection};
 use webp::{Encoder, WebPConfig};
 
-use crate::{raster::Raster, reject};
+use crate::{picture::Picture, reject};
 
 /// Lossy, alpha kept. Quality 0 to 100, method (effort) 0 to 6.
-pub(crate) fn webp(raster: &Raster, quality: u8, method: u8) -> Result<Vec<u8>, Rejection> {
+pub(crate) fn webp(picture: &Picture, quality: u8, method: u8) -> Result<Vec<u8>, Rejection> {
     let failed = |reason: String| {
-        let (width, height) = (raster.width, raster.height);
+        let (width, height) = (picture.width, picture.height);
         reject(RejectCode::TooManyPixels, format!("no WebP can be made of {width} x {height} pixels: {reason}"))
     };
     let mut config = WebPConfig::new().map_err(|()| failed("libwebp is of another version".into()))?;
     config.quality = quality.min(100).into();
     config.method = method.min(6).into();
-    let encoder = if raster.alpha {
-        Encoder::from_rgba(&raster.samples, raster.width, raster.height)
+    let encoder = if picture.alpha {
+        Encoder::from_rgba(&picture.samples, picture.width, picture.height)
     } else {
-        Encoder::from_rgb(&raster.samples, raster.width, raster.height)
+        Encoder::from_rgb(&picture.samples, picture.width, picture.height)
     };
     Ok(encoder.encode_advanced(&config).map_err(|error| failed(format!("{error:?}")))?.to_vec())
 }

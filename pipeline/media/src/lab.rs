@@ -4,8 +4,10 @@ use sparks_domain::{FaceBox, RejectCode, Rejection};
 use sparks_engine::{Darkroom, Description, Developed, Pixels};
 
 use crate::{
-    CropSpec, Limits, VariantSpec, crop,
-    decode::decode,
+    CropSpec, Limits, VariantSpec,
+    colour::Colours,
+    crop,
+    decode::{Decoded, decode},
     exif::Exif,
     format::{Format, refusal},
     header::{self, Header},
@@ -73,13 +75,14 @@ impl Darkroom for Lab {
     fn develop(&self, original: &[u8]) -> Result<Developed, Rejection> {
         let (format, header) = self.admit(original)?;
         let exif = header.exif.map(Exif::read).unwrap_or_default();
-        let full = decode(format, original, &self.limits)?;
+        let Decoded { raster: full, profile } = decode(format, original, &self.limits)?;
+        let colours = Colours::of(full.model, profile.as_deref());
         let (width, height) = exif.orientation.upright_size(full.width, full.height);
 
-        // Turned after shrinking: turning the full picture would need its memory twice.
+        // Turned and brought to sRGB after shrinking: the full picture would need its memory twice, and more time.
         // `medium` is not made of `large`, whose settings may leave too little of a panorama's height.
-        let large = self.large.pick(&full, exif.orientation)?.upright(exif.orientation);
-        let medium = self.medium.pick(&full, exif.orientation)?.upright(exif.orientation);
+        let large = colours.develop(self.large.pick(&full, exif.orientation)?.upright(exif.orientation));
+        let medium = colours.develop(self.medium.pick(&full, exif.orientation)?.upright(exif.orientation));
         drop(full);
 
         Ok(Developed {
@@ -96,8 +99,9 @@ impl Darkroom for Lab {
     fn open(&self, picture: &[u8]) -> Result<Pixels, Rejection> {
         let (format, header) = self.admit(picture)?;
         let exif = header.exif.map(Exif::read).unwrap_or_default();
-        let full = decode(format, picture, &self.limits)?;
-        Ok(self.large.pick(&full, exif.orientation)?.upright(exif.orientation).over_white())
+        let Decoded { raster: full, profile } = decode(format, picture, &self.limits)?;
+        let picture = self.large.pick(&full, exif.orientation)?.upright(exif.orientation);
+        Ok(Colours::of(full.model, profile.as_deref()).develop(picture).over_white())
     }
 
     fn crop(&self, pixels: &Pixels, bounds: FaceBox) -> Result<Vec<u8>, Rejection> {

@@ -1,9 +1,10 @@
 //! Pixels: decode within limits, orient, resize, WebP, crops.
 //!
 //! An original goes through `format` (magic bytes), `header` (sizes and metadata), `limits`, `decode`, `variant`,
-//! `orientation` and `encode`, in this order; [`Lab`] tells the story. Deliberately absent: file names, I/O, clocks and
-//! colour management. Everything before `decode` reads bytes in place, so a refused file costs no memory.
+//! `orientation`, `colour` and `encode`, in this order; [`Lab`] tells the story. Deliberately absent: file names, I/O and
+//! clocks. Everything before `decode` reads bytes in place, so a refused file costs no memory.
 
+mod colour;
 mod crop;
 mod decode;
 mod encode;
@@ -13,6 +14,7 @@ mod header;
 mod lab;
 mod limits;
 mod orientation;
+mod picture;
 mod raster;
 #[cfg(test)]
 mod samples;

@@ -40,7 +40,7 @@ impl Raster {
         if orientation == Orientation::default() {
             return self;
         }
-        let channels = self.channels();
+        let channels = self.model.channels();
         let (stored_width, stored_height) = (self.width as usize, self.height as usize);
         let (width, height) = orientation.upright_size(self.width, self.height);
         let mut samples = Vec::with_capacity(self.samples.len());
@@ -63,6 +63,7 @@ impl Raster {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::raster::Model;
 
     /// A letter with no symmetry, three wide and four high, as each orientation stores it.
     const STORED: [(u32, &[&str]); 8] = [
@@ -81,7 +82,7 @@ mod tests {
         let raster = |rows: &[&str]| Raster {
             width: rows[0].len() as u32,
             height: rows.len() as u32,
-            alpha: false,
+            model: Model::Rgb,
             samples: rows.concat().bytes().flat_map(|letter| [letter; 3]).collect(),
         };
         for (value, rows) in STORED {

@@ -4,7 +4,13 @@ use fast_image_resize::{PixelType, ResizeOptions, Resizer, images::Image, images
 use sparks_domain::{RejectCode, Rejection};
 use sparks_engine::Rendered;
 
-use crate::{encode, orientation::Orientation, raster::Raster, reject};
+use crate::{
+    encode,
+    orientation::Orientation,
+    picture::Picture,
+    raster::{Model, Raster},
+    reject,
+};
 
 /// How a picture of another shape gets its size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,13 +54,13 @@ impl VariantSpec {
             Fit::Inside => Plan::inside(full.width, full.height, width, height),
             Fit::Cover => Plan::cover(full.width, full.height, width, height),
         };
-        let samples = resample(&full.samples, (full.width, full.height), full.alpha, &plan)?;
-        Ok(Raster { width: plan.width, height: plan.height, alpha: full.alpha, samples })
+        let samples = resample(&full.samples, (full.width, full.height), full.model, &plan)?;
+        Ok(Raster { width: plan.width, height: plan.height, model: full.model, samples })
     }
 
-    pub(crate) fn encode(&self, raster: &Raster) -> Result<Rendered, Rejection> {
-        let webp = encode::webp(raster, self.quality, self.method)?;
-        Ok(Rendered { width: raster.width, height: raster.height, webp })
+    pub(crate) fn encode(&self, picture: &Picture) -> Result<Rendered, Rejection> {
+        let webp = encode::webp(picture, self.quality, self.method)?;
+        Ok(Rendered { width: picture.width, height: picture.height, webp })
     }
 }
 
@@ -90,13 +96,18 @@ impl Plan {
 }
 
 /// Lanczos3, with colours weighed by their alpha.
-pub(crate) fn resample(samples: &[u8], size: (u32, u32), alpha: bool, plan: &Plan) -> Result<Vec<u8>, Rejection> {
+pub(crate) fn resample(samples: &[u8], size: (u32, u32), model: Model, plan: &Plan) -> Result<Vec<u8>, Rejection> {
     let failed = |reason: String| reject(RejectCode::Damaged, format!("the picture cannot be resized: {reason}"));
-    let kind = if alpha { PixelType::U8x4 } else { PixelType::U8x3 };
+    let kind = match model {
+        Model::Grey => PixelType::U8,
+        Model::GreyAlpha => PixelType::U8x2,
+        Model::Rgb => PixelType::U8x3,
+        Model::Rgba | Model::Cmyk => PixelType::U8x4,
+    };
     let source = ImageRef::new(size.0, size.1, samples, kind).map_err(|e| failed(e.to_string()))?;
     let mut target = Image::new(plan.width, plan.height, kind);
     let [left, top, width, height] = plan.part;
-    let options = ResizeOptions::new().crop(left, top, width, height);
+    let options = ResizeOptions::new().crop(left, top, width, height).use_alpha(model.has_alpha());
     Resizer::new().resize(&source, &mut target, &options).map_err(|e| failed(e.to_string()))?;
     Ok(target.into_vec())
 }
@@ -143,7 +154,7 @@ mod tests {
     fn an_unscaled_part_keeps_its_pixels() {
         let full: Vec<u8> = (0..7 * 5 * 3).map(|n| (n * 37 % 251) as u8).collect();
         let plan = Plan::cover(7, 5, 4, 9);
-        let picked = resample(&full, (7, 5), false, &plan).expect("resampled");
+        let picked = resample(&full, (7, 5), Model::Rgb, &plan).expect("resampled");
         let expected: Vec<u8> = full.chunks(7 * 3).flat_map(|row| row[3..5 * 3].to_vec()).collect();
         assert_eq!(picked, expected);
     }
@@ -153,7 +164,12 @@ mod tests {
         // Red, beside green that nobody can see.
         let full = [[255, 0, 0, 255], [0, 255, 0, 0]].concat().repeat(64);
         let plan = Plan::inside(128, 1, 16, 1);
-        let small = resample(&full, (128, 1), true, &plan).expect("resampled");
+        let small = resample(&full, (128, 1), Model::Rgba, &plan).expect("resampled");
         assert!(small.chunks(4).all(|pixel| pixel[0] > 250 && pixel[1] == 0), "{small:?}");
+        let grey = resample(&[[90, 255], [0, 0]].concat().repeat(64), (128, 1), Model::GreyAlpha, &plan);
+        assert!(grey.expect("resampled").chunks(2).all(|pixel| pixel[0].abs_diff(90) < 3));
+        // Black ink is no alpha: where there is none of it, there are others.
+        let inks = resample(&full, (128, 1), Model::Cmyk, &plan).expect("resampled");
+        assert!(inks.chunks(4).all(|pixel| pixel[1].abs_diff(128) < 30), "{inks:?}");
     }
 }

@@ -14,6 +14,7 @@ const END_OF_IMAGE: u8 = 0xd9;
 const START_OF_SCAN: u8 = 0xda;
 const APP1: u8 = 0xe1;
 const APP2: u8 = 0xe2;
+const APP14: u8 = 0xee;
 
 /// Encoders write about ten. Every scan goes over the whole picture again, so a hundred short ones keep a core busy for
 /// half a minute.
@@ -54,6 +55,11 @@ pub(super) fn metadata(file: &[u8]) -> Metadata<'_> {
         }
     }
     metadata
+}
+
+/// Whether one of Adobe's programs wrote the file: it says what the components stand for.
+pub(crate) fn has_adobe_marker(file: &[u8]) -> bool {
+    before_pixels(file).any(|(marker, content)| marker == APP14 && content.starts_with(b"Adobe"))
 }
 
 /// Baseline, progressive and the rest; in the same range are tables and an extension.
