@@ -40,10 +40,9 @@ impl Lab {
         self.limits.check_bytes(original.len())?;
         let format = Format::of(original).ok_or_else(|| refusal(original))?;
         let header = header::read(format, original)?;
-        self.limits.check_size(header.width, header.height)?;
-        self.limits.check_metadata(header.metadata_bytes)?;
+        self.limits.check(format, &header)?;
         if format == Format::Jpeg {
-            header::jpeg::check(original)?;
+            header::jpeg::check(original, &self.limits)?;
         }
         Ok((format, header))
     }

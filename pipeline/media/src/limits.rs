@@ -2,7 +2,7 @@
 
 use sparks_domain::{RejectCode, Rejection};
 
-use crate::reject;
+use crate::{format::Format, header::Header, reject};
 
 /// What keeps hostile files from taking the machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,11 +15,25 @@ pub struct Limits {
     pub max_side: u32,
     /// EXIF and ICC together.
     pub max_metadata_bytes: u64,
+    /// Pictures of an animation, of which only the first is looked at.
+    pub max_frames: u32,
+    /// Passes over a JPEG's picture; encoders write about ten.
+    pub max_scans: u32,
+    /// What one photo needs in memory at once, by its header.
+    pub max_memory: u64,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { max_bytes: 52_428_800, max_pixels: 50_000_000, max_side: 16_383, max_metadata_bytes: 1_048_576 }
+        Self {
+            max_bytes: 52_428_800,
+            max_pixels: 50_000_000,
+            max_side: 16_383,
+            max_metadata_bytes: 1_048_576,
+            max_frames: 1000,
+            max_scans: 32,
+            max_memory: 512 << 20,
+        }
     }
 }
 
@@ -30,6 +44,14 @@ impl Limits {
             return Ok(());
         }
         Err(reject(RejectCode::TooManyBytes, format!("a file of {bytes} bytes is over the limit of {limit} bytes")))
+    }
+
+    /// All that a header says, before a byte is allocated for it.
+    pub(crate) fn check(&self, format: Format, header: &Header<'_>) -> Result<(), Rejection> {
+        self.check_size(header.width, header.height)?;
+        self.check_metadata(header.metadata_bytes)?;
+        self.check_frames(format, header.frames)?;
+        self.check_memory(format, header)
     }
 
     pub(crate) fn check_size(&self, width: u32, height: u32) -> Result<(), Rejection> {
@@ -58,6 +80,40 @@ impl Limits {
         }
         let message = format!("EXIF and ICC of {bytes} bytes are over the limit of {limit} bytes: strip them");
         Err(reject(RejectCode::TooMuchMetadata, message))
+    }
+
+    fn check_frames(&self, format: Format, frames: u32) -> Result<(), Rejection> {
+        let (name, limit) = (format.name(), self.max_frames);
+        if frames <= limit {
+            return Ok(());
+        }
+        let message = format!("the {name} has {frames} frames, more than the limit of {limit}: take one picture of it");
+        Err(reject(RejectCode::TooManyPixels, message))
+    }
+
+    pub(crate) fn check_scans(&self, scans: u32) -> Result<(), Rejection> {
+        let limit = self.max_scans;
+        if scans <= limit {
+            return Ok(());
+        }
+        let message = format!("the JPEG has {scans} scans, more than the limit of {limit}: save it anew");
+        Err(reject(RejectCode::Damaged, message))
+    }
+
+    fn check_memory(&self, format: Format, header: &Header<'_>) -> Result<(), Rejection> {
+        if header.memory <= self.max_memory {
+            return Ok(());
+        }
+        let megabytes = |bytes: u64| bytes.div_ceil(1 << 20);
+        let message = format!(
+            "this {} of {} x {} pixels needs {} MB of memory, more than the limit of {} MB: make it smaller",
+            format.name(),
+            header.width,
+            header.height,
+            megabytes(header.memory),
+            megabytes(self.max_memory)
+        );
+        Err(reject(RejectCode::TooManyPixels, message))
     }
 
     /// For the decoders' own books. The pixels they return are ours and not counted there: this is for what they

@@ -3,8 +3,13 @@
 use memchr::memchr;
 use sparks_domain::{RejectCode, Rejection};
 
+use self::{entropy::Watch, frame::Frame};
 use super::Metadata;
-use crate::reject;
+use crate::{Limits, reject};
+
+mod entropy;
+mod frame;
+mod huffman;
 
 /// What an APP1 segment begins with when it holds EXIF.
 pub(super) const EXIF: &[u8] = b"Exif\0\0";
@@ -16,22 +21,22 @@ const APP1: u8 = 0xe1;
 const APP2: u8 = 0xe2;
 const APP14: u8 = 0xee;
 
-/// Encoders write about ten. Every scan goes over the whole picture again, so a hundred short ones keep a core busy for
-/// half a minute.
-const MAX_SCANS: usize = 32;
+/// Whether the image gets to its end, in few enough scans, and is all there. Decoders paint the missing part grey instead
+/// of complaining. What follows the end is somebody else's: videos of motion photos, further pictures.
+pub(crate) fn check(file: &[u8], limits: &Limits) -> Result<(), Rejection> {
+    limits.check_scans(scans(file)?)?;
+    let frame = frame(file)?;
+    let mut watch = Watch::new(&frame);
+    segments(file).try_for_each(|segment| watch.see(&segment))
+}
 
-/// Whether the image gets to its end, in few enough scans. Decoders paint the missing part grey instead of complaining.
-/// What follows the end is somebody else's: videos of motion photos, further pictures.
-pub(crate) fn check(file: &[u8]) -> Result<(), Rejection> {
+/// Every scan goes over the whole picture again, so a hundred short ones keep a core busy for half a minute.
+fn scans(file: &[u8]) -> Result<u32, Rejection> {
     let mut scans = 0;
-    for (marker, _) in segments(file) {
+    for Segment { marker, .. } in segments(file) {
         match marker {
             START_OF_SCAN => scans += 1,
-            END_OF_IMAGE if scans <= MAX_SCANS => return Ok(()),
-            END_OF_IMAGE => {
-                let message = format!("the JPEG has {scans} scans, more than the limit of {MAX_SCANS}: save it anew");
-                return Err(reject(RejectCode::Damaged, message));
-            }
+            END_OF_IMAGE => return Ok(scans),
             _ => {}
         }
     }
@@ -39,10 +44,26 @@ pub(crate) fn check(file: &[u8]) -> Result<(), Rejection> {
     Err(reject(RejectCode::Damaged, message))
 }
 
-pub(super) fn size(file: &[u8]) -> Option<(u32, u32)> {
-    let (_, frame) = before_pixels(file).find(|(marker, _)| is_frame(*marker))?;
-    let [_, a, b, c, d] = *frame.first_chunk()?;
-    Some((u16::from_be_bytes([c, d]).into(), u16::from_be_bytes([a, b]).into()))
+/// What the file says about its picture, where that is of a kind that can be read.
+pub(super) fn frame(file: &[u8]) -> Result<Frame, Rejection> {
+    let mut frames = before_pixels(file).filter(|(marker, _)| frame::is_frame(*marker));
+    let first = frames.next().and_then(|(marker, content)| Frame::read(marker, content));
+    let first = first.unwrap_or_else(|| {
+        Err(reject(RejectCode::Damaged, "the JPEG ends before it tells its size: the file is cut short"))
+    })?;
+    if frames.next().is_some() {
+        return Err(reject(RejectCode::Damaged, "the JPEG is damaged: it tells its size twice"));
+    }
+    Ok(first)
+}
+
+/// What decoding takes: the pixels, and where not all components come in one scan also the coefficients of all of them.
+pub(super) fn memory(file: &[u8], frame: &Frame) -> u64 {
+    let pixels = u64::from(frame.width) * u64::from(frame.height) * frame.components().len() as u64;
+    let first_scan = segments(file).find(|segment| segment.marker == START_OF_SCAN);
+    let in_first_scan = first_scan.and_then(|segment| segment.content.first().copied()).unwrap_or_default();
+    let one_pass = !frame.progressive && usize::from(in_first_scan) == frame.components().len();
+    pixels + if one_pass { 0 } else { frame.padded_samples() * size_of::<i16>() as u64 }
 }
 
 pub(super) fn metadata(file: &[u8]) -> Metadata<'_> {
@@ -62,18 +83,21 @@ pub(crate) fn has_adobe_marker(file: &[u8]) -> bool {
     before_pixels(file).any(|(marker, content)| marker == APP14 && content.starts_with(b"Adobe"))
 }
 
-/// Baseline, progressive and the rest; in the same range are tables and an extension.
-fn is_frame(marker: u8) -> bool {
-    matches!(marker, 0xc0..=0xcf) && !matches!(marker, 0xc4 | 0xc8 | 0xcc)
+fn before_pixels(file: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
+    segments(file).take_while(|segment| segment.marker != START_OF_SCAN).map(|segment| (segment.marker, segment.content))
 }
 
-fn before_pixels(file: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
-    segments(file).take_while(|(marker, _)| *marker != START_OF_SCAN)
+/// A marker and what it comes with.
+struct Segment<'a> {
+    marker: u8,
+    content: &'a [u8],
+    /// What follows, for a scan its pixels.
+    rest: &'a [u8],
 }
 
 /// Pixels need no state of their own: within them 0xff is followed by 0 or is a restart marker, and both are skipped.
 /// A thumbnail inside the EXIF is skipped with its segment.
-fn segments(file: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
+fn segments(file: &[u8]) -> impl Iterator<Item = Segment<'_>> {
     let mut rest = file;
     std::iter::from_fn(move || {
         loop {
@@ -86,13 +110,13 @@ fn segments(file: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
                 0x00 | 0x01 | 0xd0..=0xd8 => {}
                 END_OF_IMAGE => {
                     rest = &[];
-                    return Some((kind, rest));
+                    return Some(Segment { marker: kind, content: rest, rest });
                 }
                 _ => {
                     let length = usize::from(u16::from_be_bytes(*after.first_chunk()?)).max(2);
                     let (segment, following) = after.split_at_checked(length)?;
                     rest = following;
-                    return Some((kind, &segment[2..]));
+                    return Some(Segment { marker: kind, content: &segment[2..], rest });
                 }
             }
         }
@@ -100,33 +124,4 @@ fn segments(file: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const WHOLE: &[u8] = b"\xff\xd8\xff\xe1\0\x0cExif\0\0\xff\xd9\xff\xda\xff\xc0\0\x07\x08\0\x02\0\x03\
-        \xff\xda\0\x04ab12\xff\0\xff\xd0\xff\xff\xd9";
-
-    #[test]
-    fn thumbnails_and_stuffed_bytes_are_no_end() {
-        assert!(check(WHOLE).is_ok());
-        for end in 0..WHOLE.len() {
-            assert!(check(&WHOLE[..end]).is_err(), "cut at {end}");
-        }
-        assert!(check(&[WHOLE, b"a motion photo's video"].concat()).is_ok());
-    }
-
-    #[test]
-    fn scans_are_counted() {
-        let scans = |count| [b"\xff\xd8", &b"\xff\xda\0\x04ab12".repeat(count)[..], b"\xff\xd9"].concat();
-        assert!(check(&scans(32)).is_ok());
-        let message = check(&scans(33)).expect_err("too many").message;
-        assert_eq!(message, "the JPEG has 33 scans, more than the limit of 32: save it anew");
-    }
-
-    #[test]
-    fn size_and_exif_are_before_the_pixels() {
-        assert_eq!(size(WHOLE), Some((3, 2)));
-        assert_eq!(metadata(WHOLE).exif, Some(&b"\xff\xd9\xff\xda"[..]));
-        assert_eq!(metadata(WHOLE).bytes, 10);
-    }
-}
+mod tests;

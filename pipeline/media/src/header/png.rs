@@ -1,14 +1,63 @@
 //! PNG: chunks of length, name, content and checksum.
 
+use sparks_domain::{RejectCode, Rejection};
+
 use super::Metadata;
+use crate::reject;
 
 const SIGNATURE: usize = 8;
 
-/// IHDR is always the first chunk.
-pub(super) fn size(file: &[u8]) -> Option<(u32, u32)> {
-    let (_, header) = chunks(file).next().filter(|(name, _)| name == b"IHDR")?;
-    let (width, rest) = header.split_first_chunk()?;
-    Some((u32::from_be_bytes(*width), u32::from_be_bytes(*rest.first_chunk()?)))
+/// What a PNG says of itself.
+pub(super) struct Png {
+    pub(super) width: u32,
+    pub(super) height: u32,
+    /// More than one in an animation.
+    pub(super) frames: u32,
+    channels: u64,
+    deep: bool,
+}
+
+impl Png {
+    const GREY: u8 = 0;
+    const RGB: u8 = 2;
+    const PALETTE: u8 = 3;
+    const GREY_ALPHA: u8 = 4;
+    const RGBA: u8 = 6;
+
+    /// IHDR is always the first chunk. The outer `None` is a file that ends within it.
+    pub(super) fn read(file: &[u8]) -> Option<Result<Self, Rejection>> {
+        let (_, header) = chunks(file).next().filter(|(name, _)| name == b"IHDR")?;
+        let (width, rest) = header.split_first_chunk()?;
+        let (height, rest) = rest.split_first_chunk()?;
+        let [depth, colours, ..] = *rest else { return None };
+        let has_holes = before_pixels(file).any(|(name, _)| &name == b"tRNS");
+        let channels = match colours {
+            Self::GREY => 1 + u64::from(has_holes),
+            Self::RGB | Self::PALETTE => 3 + u64::from(has_holes),
+            Self::GREY_ALPHA => 2,
+            Self::RGBA => 4,
+            _ => {
+                let message = format!("the PNG is damaged: it says its colours are of kind {colours}");
+                return Some(Err(reject(RejectCode::Damaged, message)));
+            }
+        };
+        let frames = before_pixels(file).find(|(name, _)| name == b"acTL").and_then(|(_, content)| {
+            content.first_chunk().map(|frames| u32::from_be_bytes(*frames))
+        });
+        let (width, height) = (u32::from_be_bytes(*width), u32::from_be_bytes(*height));
+        Some(Ok(Self { width, height, frames: frames.unwrap_or(1), channels, deep: depth == 16 }))
+    }
+
+    /// What decoding takes: the pixels, in sixteen bits at first where they are stored so; grey ones also in colour.
+    pub(super) fn memory(&self) -> u64 {
+        let stored = self.channels * if self.deep { 2 } else { 1 };
+        let in_colour = if self.channels < 3 { self.channels + self.channels + 2 } else { 0 };
+        u64::from(self.width) * u64::from(self.height) * stored.max(in_colour)
+    }
+
+    pub(super) fn has_alpha(&self) -> bool {
+        self.channels.is_multiple_of(2)
+    }
 }
 
 /// EXIF may come after the pixels, so every chunk is looked at.
@@ -22,6 +71,10 @@ pub(super) fn metadata(file: &[u8]) -> Metadata<'_> {
         }
     }
     metadata
+}
+
+fn before_pixels(file: &[u8]) -> impl Iterator<Item = ([u8; 4], &[u8])> {
+    chunks(file).take_while(|(name, _)| name != b"IDAT")
 }
 
 fn chunks(file: &[u8]) -> impl Iterator<Item = ([u8; 4], &[u8])> {

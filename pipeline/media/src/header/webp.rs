@@ -9,20 +9,112 @@ const SIGNATURE: usize = 12;
 /// What an animation's frame says about itself before its own chunks.
 const FRAME: usize = 16;
 
-/// The first chunk's size. A decoder allocates for the frame inside before it compares, so a larger one is refused here.
-pub(super) fn size(file: &[u8]) -> Result<Option<(u32, u32)>, Rejection> {
-    let content = file.get(SIGNATURE..).unwrap_or_default();
-    let Some((width, height)) = chunks(content).next().and_then(size_in) else { return Ok(None) };
-    let frames = chunks(content).chain(chunks(content).filter(|(name, _)| name == b"ANMF").flat_map(within));
-    for (frame_width, frame_height) in frames.filter_map(size_in) {
-        if frame_width > width || frame_height > height {
-            let message = format!(
-                "the WebP has a frame of {frame_width} x {frame_height} pixels on a canvas of {width} x {height}"
-            );
-            return Err(reject(RejectCode::Damaged, message));
+const ANIMATED: u8 = 0x02;
+const TRANSPARENT: u8 = 0x10;
+const VP8L_TRANSPARENT: u8 = 0x10;
+const PACKED: u8 = 0x01;
+
+/// What a WebP says of itself.
+pub(super) struct WebP {
+    /// Of the canvas.
+    pub(super) width: u32,
+    pub(super) height: u32,
+    pub(super) frames: u32,
+    animated: bool,
+    lossless: bool,
+    /// Transparency of its own beside a lossy picture, packed or not.
+    alpha: Option<Packed>,
+    pub(super) has_alpha: bool,
+}
+
+type Packed = bool;
+type Chunk<'a> = ([u8; 4], &'a [u8]);
+
+impl WebP {
+    /// The first chunk tells the size. A decoder allocates for the frame inside before it compares, or never compares, so
+    /// one of another size is refused here. The outer `None` is a file that ends before its size.
+    pub(super) fn read(file: &[u8]) -> Option<Result<Self, Rejection>> {
+        let content = file.get(SIGNATURE..)?;
+        let canvas = chunks(content).next()?;
+        let (width, height) = size_in(canvas)?;
+        let first_frame = chunks(content).find(|(name, _)| name == b"ANMF");
+        let animated = &canvas.0 == b"VP8X" && canvas.1.first().is_some_and(|flags| flags & ANIMATED != 0);
+        let picture = || first_frame.filter(|_| animated).into_iter().flat_map(within);
+        let chunk = |wanted: &[u8; 4]| {
+            let named = |(name, _): &Chunk<'_>| name == wanted;
+            if animated { picture().find(named) } else { chunks(content).find(named) }
+        };
+        let webp = Self {
+            width,
+            height,
+            frames: chunks(content).filter(|(name, _)| name == b"ANMF").count() as u32,
+            animated,
+            lossless: chunk(b"VP8L").is_some(),
+            alpha: chunk(b"ALPH").map(|(_, content)| content.first().is_some_and(|flags| flags & PACKED != 0)),
+            has_alpha: match &canvas.0 {
+                b"VP8X" => canvas.1.first().is_some_and(|flags| flags & TRANSPARENT != 0),
+                b"VP8L" => canvas.1.get(4).is_some_and(|bits| bits & VP8L_TRANSPARENT != 0),
+                _ => false,
+            },
+        };
+        Some(webp.check(chunks(content).filter(|(name, _)| name != b"VP8X" && name != b"ANMF"), first_frame))
+    }
+
+    fn check<'a>(
+        self,
+        stills: impl Iterator<Item = Chunk<'a>>,
+        first_frame: Option<Chunk<'a>>,
+    ) -> Result<Self, Rejection> {
+        let canvas = (self.width, self.height);
+        for still in stills.filter_map(size_in) {
+            same("picture", still, "canvas", canvas)?;
+        }
+        let Some(frame) = first_frame else { return Ok(self) };
+        if let Some((width, height)) = size_in(frame) {
+            let [left, top] = offset(frame);
+            if left + width > self.width || top + height > self.height {
+                let message = format!(
+                    "the WebP is damaged: it has a frame of {width} x {height} pixels on a canvas of {} x {}",
+                    self.width, self.height
+                );
+                return Err(reject(RejectCode::Damaged, message));
+            }
+            for inside in within(frame).filter_map(size_in) {
+                same("picture", inside, "frame", (width, height))?;
+            }
+        }
+        // A decoder takes whatever follows the transparency for the picture, without a look at its name.
+        let mut inside = within(frame).map(|(name, _)| name).skip_while(|name| name != b"ALPH");
+        match (inside.next(), inside.next()) {
+            (None, _) | (Some(_), Some([b'V', b'P', b'8', b' '])) => Ok(self),
+            _ => Err(reject(RejectCode::Damaged, "the WebP is damaged: its first frame has transparency but no picture")),
         }
     }
-    Ok(Some((width, height)))
+
+    /// What decoding takes: the pixels and what they are made of.
+    pub(super) fn memory(&self) -> u64 {
+        const PLANES_OF_LOSSY: u64 = 2;
+        const RGBA: u64 = 4;
+        let shown = if self.has_alpha { RGBA } else { 3 };
+        let alpha = self.alpha.map_or(0, |packed| if packed { RGBA + 1 } else { 1 });
+        let picture = match (self.lossless, self.has_alpha) {
+            // Its transforms are read beside it, in up to a quarter of its size.
+            (true, true) => 1,
+            (true, false) => RGBA + 1,
+            (false, _) => PLANES_OF_LOSSY + alpha,
+        };
+        let of_animation = if self.animated { RGBA + RGBA } else { 0 };
+        u64::from(self.width) * u64::from(self.height) * (shown + picture + of_animation)
+    }
+}
+
+fn same(what: &str, found: (u32, u32), of: &str, expected: (u32, u32)) -> Result<(), Rejection> {
+    if found == expected {
+        return Ok(());
+    }
+    let ((a, b), (c, d)) = (found, expected);
+    let message = format!("the WebP is damaged: it has a {what} of {a} x {b} pixels on a {of} of {c} x {d}");
+    Err(reject(RejectCode::Damaged, message))
 }
 
 pub(super) fn metadata(file: &[u8]) -> Metadata<'_> {
@@ -37,7 +129,7 @@ pub(super) fn metadata(file: &[u8]) -> Metadata<'_> {
     metadata
 }
 
-fn size_in((name, content): ([u8; 4], &[u8])) -> Option<(u32, u32)> {
+fn size_in((name, content): Chunk<'_>) -> Option<(u32, u32)> {
     match (&name, content) {
         (b"VP8X", [_, _, _, _, a, b, c, d, e, f, ..]) => {
             Some((u32::from_le_bytes([*a, *b, *c, 0]) + 1, u32::from_le_bytes([*d, *e, *f, 0]) + 1))
@@ -57,12 +149,20 @@ fn size_in((name, content): ([u8; 4], &[u8])) -> Option<(u32, u32)> {
     }
 }
 
-fn within((_, frame): ([u8; 4], &[u8])) -> impl Iterator<Item = ([u8; 4], &[u8])> {
+/// Of a frame on its canvas; stored by halves.
+fn offset((_, frame): Chunk<'_>) -> [u32; 2] {
+    match frame {
+        [a, b, c, d, e, f, ..] => [[*a, *b, *c, 0], [*d, *e, *f, 0]].map(|half| u32::from_le_bytes(half) * 2),
+        _ => [0, 0],
+    }
+}
+
+fn within((_, frame): Chunk<'_>) -> impl Iterator<Item = Chunk<'_>> {
     chunks(frame.get(FRAME..).unwrap_or_default())
 }
 
 /// The last chunk may be cut short: its beginning still tells its size, and the decoder will complain.
-fn chunks(content: &[u8]) -> impl Iterator<Item = ([u8; 4], &[u8])> {
+fn chunks(content: &[u8]) -> impl Iterator<Item = Chunk<'_>> {
     let mut rest = content;
     std::iter::from_fn(move || {
         let (name, after) = rest.split_first_chunk()?;

@@ -155,13 +155,13 @@ fn a_webp_frame_larger_than_its_canvas_is_refused() {
     let inner = samples::file(&quarters(64, 64), ImageFormat::WebP);
     let (code, message) = refuse(&samples::webp_with_exif(&inner, (8, 8), b""));
     assert_eq!(code, RejectCode::Damaged);
-    assert_eq!(message, "the WebP has a frame of 64 x 64 pixels on a canvas of 8 x 8");
+    assert_eq!(message, "the WebP is damaged: it has a picture of 64 x 64 pixels on a canvas of 8 x 8");
 }
 
 #[test]
 fn a_gif_frame_larger_than_the_limit_is_refused() {
     let gif = b"GIF89a\x01\0\x01\0\0\0\0,\0\0\0\0\xff\xff\xff\xff\x80\0\0\0\xff\xff\xff\x02\x02\x44\x01\0;";
-    let message = "the GIF needs more memory than a photo may have: save it anew";
+    let message = "this GIF of 1 x 1 pixels needs 16432 MB of memory, more than the limit of 512 MB: make it smaller";
     assert_eq!(refuse(gif), (RejectCode::TooManyPixels, message.into()));
 }
 
@@ -184,11 +184,22 @@ fn limits_hold() {
         (Limits { max_pixels: 3_000, ..Limits::default() }, RejectCode::TooManyPixels),
         (Limits { max_side: 63, ..Limits::default() }, RejectCode::TooManyPixels),
         (Limits { max_metadata_bytes: 511, ..Limits::default() }, RejectCode::TooMuchMetadata),
+        (Limits { max_frames: 0, ..Limits::default() }, RejectCode::TooManyPixels),
+        (Limits { max_scans: 0, ..Limits::default() }, RejectCode::Damaged),
+        (Limits { max_memory: 48 << 20, ..Limits::default() }, RejectCode::TooManyPixels),
     ];
     for (limits, code) in cases {
         assert_eq!(lab(limits).develop(&file).expect_err("over the limit").code, code);
     }
-    let exact = Limits { max_bytes: file.len() as u64, max_pixels: 3_072, max_side: 64, max_metadata_bytes: 512 };
+    let exact = Limits {
+        max_bytes: file.len() as u64,
+        max_pixels: 3_072,
+        max_side: 64,
+        max_metadata_bytes: 512,
+        max_frames: 1,
+        max_scans: 1,
+        max_memory: (48 << 20) + 64 * 48 * 3 + file.len() as u64,
+    };
     lab(exact).develop(&file).expect("within the limits");
 }
 
