@@ -46,6 +46,12 @@ pub struct Limits {
     pub max_side: u32,
     /// Most bytes of metadata read from one upload.
     pub max_metadata_bytes: u64,
+    /// Most frames of an animation.
+    pub max_frames: u32,
+    /// Most passes over the picture of one JPEG.
+    pub max_scans: u32,
+    /// Most memory that one photo may need at once, in MiB.
+    pub max_memory_mb: u64,
 }
 
 /// The derived images.

@@ -4,6 +4,7 @@
 pub mod album;
 pub mod contract;
 pub mod faults;
+pub mod fuzzed;
 pub mod notices;
 pub mod platform;
 pub mod samples;

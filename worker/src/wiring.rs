@@ -163,6 +163,9 @@ pub fn darkroom(settings: &Settings) -> Arc<dyn Darkroom> {
         max_pixels: u64::from(settings.limits.max_megapixels) * 1_000_000,
         max_side: settings.limits.max_side,
         max_metadata_bytes: settings.limits.max_metadata_bytes,
+        max_frames: settings.limits.max_frames,
+        max_scans: settings.limits.max_scans,
+        max_memory: settings.limits.max_memory_mb << 20,
     };
     let variant = |v: &sparks_config::Variant| VariantSpec {
         fit: match v.fit {

@@ -107,8 +107,11 @@ fn cut_short(format: Format) -> Rejection {
 }
 
 fn damaged(format: Format, reason: String) -> Rejection {
-    // A PNG's decoder goes on with its own data structures, a JPEG's puts everything into quotes.
-    let reason = reason.split(" while decoding").next().unwrap_or(&reason).trim_matches(['"', '.']);
+    // A PNG's decoder goes on with its own data structures, a JPEG's puts everything into quotes and ends lines.
+    let reason = [" while decoding", ": ChunkType {", "\n"].iter().fold(&reason[..], |reason, end| {
+        reason.split(end).next().unwrap_or(reason)
+    });
+    let reason = reason.trim_matches(['"', '.']);
     reject(RejectCode::Damaged, format!("the {} is damaged: {reason}", format.name()))
 }
 

@@ -15,6 +15,8 @@ use crate::{
 };
 
 #[cfg(test)]
+mod hostile;
+#[cfg(test)]
 mod tests;
 
 /// Develops originals with settings that stay the same for its life; the same bytes always give the same pictures.
@@ -33,7 +35,7 @@ impl Lab {
     }
 
     /// Everything that can be refused without decoding a pixel, cheapest first.
-    fn admit<'a>(&self, original: &'a [u8]) -> Result<(Format, Header<'a>), Rejection> {
+    pub(crate) fn admit<'a>(&self, original: &'a [u8]) -> Result<(Format, Header<'a>), Rejection> {
         if original.is_empty() {
             return Err(reject(RejectCode::Empty, "the file is empty"));
         }

@@ -10,6 +10,8 @@ mod decode;
 mod encode;
 mod exif;
 mod format;
+#[doc(hidden)]
+pub mod fuzzing;
 mod header;
 mod lab;
 mod limits;

@@ -41,11 +41,10 @@ impl Png {
                 return Some(Err(reject(RejectCode::Damaged, message)));
             }
         };
-        let frames = before_pixels(file).find(|(name, _)| name == b"acTL").and_then(|(_, content)| {
-            content.first_chunk().map(|frames| u32::from_be_bytes(*frames))
-        });
+        // Those that are there, whatever the file says of their number.
+        let frames = chunks(file).filter(|(name, _)| name == b"fcTL").count().max(1) as u32;
         let (width, height) = (u32::from_be_bytes(*width), u32::from_be_bytes(*height));
-        Some(Ok(Self { width, height, frames: frames.unwrap_or(1), channels, deep: depth == 16 }))
+        Some(Ok(Self { width, height, frames, channels, deep: depth == 16 }))
     }
 
     /// What decoding takes: the pixels, in sixteen bits at first where they are stored so; grey ones also in colour.

@@ -1,0 +1,354 @@
+//! Files made to take the machine: each is refused by name, or costs no more than its picture.
+
+use image::ImageFormat;
+use sparks_domain::{RejectCode, Rejection};
+use sparks_engine::Darkroom;
+
+use super::Lab;
+use crate::samples::{self, quarters};
+
+fn refuse(file: &[u8]) -> Rejection {
+    Lab::default().develop(file).expect_err("no photo")
+}
+
+#[track_caller]
+fn refused(file: &[u8], code: RejectCode, beginning: &str) {
+    let rejection = refuse(file);
+    assert_eq!(rejection.code, code, "{}", rejection.message);
+    assert!(rejection.message.starts_with(beginning), "{}", rejection.message);
+}
+
+#[track_caller]
+fn taken(file: &[u8]) {
+    Lab::default().develop(file).expect("a photo");
+}
+
+fn jpeg() -> Vec<u8> {
+    samples::file(&quarters(64, 48), ImageFormat::Jpeg)
+}
+
+fn png() -> Vec<u8> {
+    samples::file(&quarters(64, 48), ImageFormat::Png)
+}
+
+/// Where the segment of this marker begins.
+fn segment(jpeg: &[u8], marker: u8) -> usize {
+    jpeg.windows(2).position(|pair| pair == [0xff, marker]).expect("the segment")
+}
+
+/// With the byte so far behind the marker changed.
+fn changed(jpeg: &[u8], marker: u8, behind: usize, value: u8) -> Vec<u8> {
+    let mut jpeg = jpeg.to_vec();
+    let at = segment(&jpeg, marker) + behind;
+    jpeg[at] = value;
+    jpeg
+}
+
+mod jpegs {
+    use super::*;
+
+    const FRAME: u8 = 0xc0;
+    const SCAN: u8 = 0xda;
+    /// Behind the frame's marker: the marker's second byte, precision, height, sampling of the first colour.
+    const KIND: usize = 1;
+    const PRECISION: usize = 4;
+    const HEIGHT: usize = 5;
+    const SAMPLING: usize = 11;
+
+    #[test]
+    fn kinds_that_nobody_reads_have_a_name() {
+        let kinds = [(0xc3, "lossless JPEG"), (0xc9, "arithmetic-coded JPEG"), (0xc5, "hierarchical JPEG")];
+        for (kind, name) in kinds {
+            let beginning = format!("{name} is not supported: save it anew");
+            refused(&changed(&jpeg(), FRAME, KIND, kind), RejectCode::UnsupportedFormat, &beginning);
+        }
+        let deep = changed(&jpeg(), FRAME, PRECISION, 12);
+        refused(&deep, RejectCode::UnsupportedFormat, "JPEG with 12 bits a colour is not supported");
+    }
+
+    #[test]
+    fn a_height_that_comes_later_is_refused() {
+        let mut jpeg = changed(&changed(&jpeg(), FRAME, HEIGHT, 0), FRAME, HEIGHT + 1, 0);
+        jpeg.truncate(jpeg.len() - 2);
+        jpeg.extend(b"\xff\xdc\0\x04\0\x30\xff\xd9");
+        refused(&jpeg, RejectCode::UnsupportedFormat, "JPEG that tells its height after its pixels");
+    }
+
+    #[test]
+    fn absurd_sampling_is_refused() {
+        for sampling in [0x00, 0x0f, 0xf0, 0xff, 0x51] {
+            refused(&changed(&jpeg(), FRAME, SAMPLING, sampling), RejectCode::Damaged, "the JPEG is damaged: it has a");
+        }
+        // Possible, but not what the pixels were made with.
+        let _ = refuse(&changed(&jpeg(), FRAME, SAMPLING, 0x44));
+    }
+
+    #[test]
+    fn thousands_of_scans_are_refused() {
+        let jpeg = jpeg();
+        let (start, end) = (segment(&jpeg, SCAN), jpeg.len() - 2);
+        let many = [&jpeg[..start], &jpeg[start..end].repeat(5_000), &jpeg[end..]].concat();
+        refused(&many, RejectCode::Damaged, "the JPEG has 5000 scans, more than the limit of 32: save it anew");
+    }
+
+    #[test]
+    fn a_storm_of_restarts_costs_nothing() {
+        let jpeg = jpeg();
+        let scan = segment(&jpeg, SCAN);
+        let interval = b"\xff\xdd\0\x04\0\x01";
+        // Announced but not there: all but the first unit is missing.
+        let announced = [&jpeg[..scan], interval, &jpeg[scan..]].concat();
+        refused(&announced, RejectCode::Damaged, "the JPEG is damaged: ");
+        // There, but for nothing: a million before the end.
+        let end = jpeg.len() - 2;
+        let storm = [&jpeg[..end], &b"\xff\xd0".repeat(1_000_000), &jpeg[end..]].concat();
+        taken(&storm);
+    }
+
+    #[test]
+    fn profiles_are_counted_in_one_piece_and_in_many() {
+        let piece = [b"ICC_PROFILE\0\x01\x01", &vec![0; 60_000][..]].concat();
+        let many = (0..20).fold(jpeg(), |jpeg, _| samples::with_app(&jpeg, 0xe2, &piece));
+        refused(&many, RejectCode::TooMuchMetadata, "EXIF and ICC of 1200280 bytes are over the limit of 1048576 bytes");
+        let tiny = (0..60_000).fold(Vec::new(), |mut tiny, _| {
+            tiny.extend(b"\xff\xe2\0\x11ICC_PROFILE\0\x01\x01\0");
+            tiny
+        });
+        let tiny = [&b"\xff\xd8"[..], &tiny, &jpeg()[2..]].concat();
+        let _ = Lab::default().develop(&tiny);
+    }
+
+    #[test]
+    fn thumbnails_in_thumbnails_are_not_opened() {
+        let nested = (0..5).fold(jpeg(), |inner, _| samples::jpeg_with_exif(&jpeg(), &inner));
+        taken(&nested);
+    }
+
+    #[test]
+    fn what_needs_too_much_memory_is_refused_by_its_header() {
+        let inks = |marker: u8, count: u8| {
+            let planes: Vec<u8> = (1..=count).flat_map(|id| [id, 0x11, 0]).collect();
+            let frame = [&[8, 0x13, 0x88, 0x27, 0x10, count][..], &planes].concat();
+            let tables: Vec<u8> = (1..=count).flat_map(|id| [id, 0]).collect();
+            let scan = [&[count][..], &tables, &[0, 63, 0]].concat();
+            samples::with_app(&samples::with_app(b"\xff\xd8\xff\xd9", 0xda, &scan), marker, &frame)
+        };
+        let message = "this JPEG of 10000 x 5000 pixels needs 621 MB of memory, more than the limit of 512 MB: make it smaller";
+        refused(&inks(0xc2, 4), RejectCode::TooManyPixels, message);
+        // In one pass no coefficients are kept, and three colours fit.
+        assert!(!refuse(&inks(0xc0, 4)).message.contains("memory"));
+        assert!(!refuse(&inks(0xc2, 3)).message.contains("memory"));
+    }
+}
+
+mod exifs {
+    use super::*;
+
+    #[test]
+    fn directories_that_never_end_cost_nothing() {
+        let entry = |tag: u16, value: u32| {
+            [&tag.to_be_bytes()[..], &[0, 4, 0, 0, 0, 1], &value.to_be_bytes()].concat()
+        };
+        let header = b"MM\0*\0\0\0\x08";
+        // Points at itself as its EXIF directory, and as the next one.
+        let own = [&header[..], &[0, 1], &entry(0x8769, 8), &8_u32.to_be_bytes()].concat();
+        // A chain, each next one twelve bytes on.
+        let chain: Vec<u8> = (0..5_000_u32).flat_map(|n| [&[0, 0][..], &(8 + (n + 1) * 6).to_be_bytes()].concat()).collect();
+        let chain = [&header[..], &chain].concat();
+        for tiff in [own, chain] {
+            taken(&samples::jpeg_with_exif(&jpeg(), &tiff));
+            taken(&samples::png_with(&png(), b"eXIf", &tiff));
+        }
+    }
+}
+
+mod pngs {
+    use std::io::Write;
+
+    use image::codecs::png::{CompressionType, FilterType, PngEncoder};
+    use image::{ExtendedColorType, ImageEncoder};
+
+    use super::*;
+
+    fn zlib(bytes: &[u8]) -> Vec<u8> {
+        let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::best());
+        encoder.write_all(bytes).expect("packed");
+        encoder.finish().expect("packed")
+    }
+
+    fn file(header: [u32; 2], kind: [u8; 5], data: &[u8]) -> Vec<u8> {
+        let header = [&header[0].to_be_bytes()[..], &header[1].to_be_bytes(), &kind].concat();
+        let chunk = samples::png_chunk;
+        [b"\x89PNG\r\n\x1a\n", &chunk(b"IHDR", &header)[..], &chunk(b"IDAT", data), &chunk(b"IEND", b"")].concat()
+    }
+
+    const GREY: [u8; 5] = [8, 0, 0, 0, 0];
+    const INTERLACED: [u8; 5] = [8, 0, 0, 0, 1];
+
+    #[test]
+    fn what_unpacks_to_much_more_than_the_picture_is_bounded_by_the_picture() {
+        // 64 MB of zeros for a picture of 64 x 64.
+        let bomb = zlib(&vec![0; 64 << 20]);
+        assert!(bomb.len() < 1 << 17);
+        for kind in [GREY, INTERLACED] {
+            let _ = Lab::default().develop(&file([64, 64], kind, &bomb));
+        }
+    }
+
+    #[test]
+    fn an_interlaced_giant_is_refused_and_an_empty_one_too() {
+        refused(&file([60_000, 60_000], INTERLACED, &zlib(&[0])), RejectCode::TooManyPixels, "60000 x 60000 pixels are");
+        refused(&file([4_000, 4_000], INTERLACED, &zlib(&[0])), RejectCode::Damaged, "the PNG ");
+    }
+
+    #[test]
+    fn profiles_and_texts_that_unpack_to_much_are_left_alone() {
+        let bomb = zlib(&vec![0; 200 << 20]);
+        let profile = [b"icc\0\0", &bomb[..]].concat();
+        taken(&samples::png_with(&png(), b"iCCP", &profile));
+        taken(&samples::png_with(&png(), b"zTXt", &[b"Comment\0\0", &bomb[..]].concat()));
+    }
+
+    #[test]
+    fn a_hundred_thousand_texts_cost_nothing() {
+        let texts = samples::png_chunk(b"tEXt", b"Comment\0hello").repeat(100_000);
+        let png = png();
+        taken(&[&png[..33], &texts, &png[33..]].concat());
+    }
+
+    #[test]
+    fn frames_of_an_animation_are_counted() {
+        let png = png();
+        let control = samples::png_chunk(b"fcTL", &[0; 26]).repeat(2_000);
+        let many = [&png[..33], &control, &png[33..]].concat();
+        refused(&many, RejectCode::TooManyPixels, "the PNG has 2000 frames, more than the limit of 1000");
+    }
+
+    #[test]
+    fn sixteen_bits_with_alpha_at_the_limit_fit_and_say_so_before() {
+        let mut file = Vec::new();
+        PngEncoder::new_with_quality(&mut file, CompressionType::Fast, FilterType::NoFilter)
+            .write_image(&[0; 8], 1, 1, ExtendedColorType::Rgba16)
+            .expect("a PNG");
+        taken(&file);
+        let kind = [16, 6, 0, 0, 0];
+        let rejection = refuse(&self::file([10_000, 5_000], kind, &[]));
+        assert_eq!(rejection.code, RejectCode::Damaged, "{}", rejection.message);
+        let mut limits = crate::Limits::default();
+        limits.max_memory = 400 << 20;
+        let small = Lab::new(limits, crate::VariantSpec::large(), crate::VariantSpec::medium(), Default::default());
+        let message = small.develop(&self::file([10_000, 5_000], kind, &[])).expect_err("too much").message;
+        assert!(message.starts_with("this PNG of 10000 x 5000 pixels needs 430 MB of memory"), "{message}");
+    }
+}
+
+mod gifs {
+    use super::*;
+
+    const FRAME: &[u8] = b",\0\0\0\0\x01\0\x01\0\x80\0\0\0\xff\xff\xff\x02\x02\x44\x01\0";
+
+    fn gif(screen: [u16; 2], blocks: &[&[u8]]) -> Vec<u8> {
+        let [width, height] = screen.map(u16::to_le_bytes);
+        [b"GIF89a", &width[..], &height, b"\0\0\0", &blocks.concat(), b";"].concat()
+    }
+
+    #[test]
+    fn only_the_first_frame_counts() {
+        taken(&gif([1, 1], &[FRAME, b",\xff\xff\xff\xff\xff\xff\xff\xff\0\x02\0"]));
+        taken(&gif([1, 1], &[&FRAME.repeat(1_000)]));
+        let message = "the GIF has 5000 frames, more than the limit of 1000: take one picture of it";
+        refused(&gif([1, 1], &[&FRAME.repeat(5_000)]), RejectCode::TooManyPixels, message);
+    }
+
+    #[test]
+    fn a_frame_larger_than_the_screen_shows_what_is_on_it() {
+        let larger = b",\0\0\0\0\x02\0\x01\0\x80\0\0\0\xff\xff\xff\x02\x02\x0c\x05\0";
+        taken(&gif([1, 1], &[larger]));
+    }
+
+    #[test]
+    fn frames_of_no_size_and_screens_of_no_size_are_refused() {
+        let empty = b",\0\0\0\0\0\0\0\0\x80\0\0\0\xff\xff\xff\x02\x02\x44\x01\0";
+        refused(&gif([1, 1], &[empty]), RejectCode::Damaged, "the GIF is damaged: its first frame is 0 x 0 pixels");
+        refused(&gif([0, 0], &[FRAME]), RejectCode::Damaged, "the picture says it is 0 x 0 pixels");
+        refused(&gif([1, 1], &[]), RejectCode::Damaged, "the GIF has no frame");
+    }
+
+    #[test]
+    fn pixels_that_unpack_without_end_end_with_the_frame() {
+        // Endless repetition of one code.
+        let pieces = [&[255][..], &[0x55; 255]].concat().repeat(4_000);
+        let bomb = [&b",\0\0\0\0\x40\0\x40\0\x80\0\0\0\xff\xff\xff\x02"[..], &pieces, &[0]].concat();
+        let _ = Lab::default().develop(&gif([64, 64], &[&bomb]));
+    }
+}
+
+mod webps {
+    use super::*;
+
+    fn still() -> Vec<u8> {
+        samples::file(&quarters(16, 16), ImageFormat::WebP)
+    }
+
+    fn u24(value: u32) -> [u8; 3] {
+        let [a, b, c, _] = value.to_le_bytes();
+        [a, b, c]
+    }
+
+    fn canvas(flags: u8, side: u32) -> Vec<u8> {
+        samples::riff(b"VP8X", &[&[flags, 0, 0, 0][..], &u24(side - 1), &u24(side - 1)].concat())
+    }
+
+    fn frame(side: u32, chunks: &[u8]) -> Vec<u8> {
+        let place = [u24(0), u24(0), u24(side - 1), u24(side - 1), u24(100)].concat();
+        samples::riff(b"ANMF", &[&place[..], &[0], chunks].concat())
+    }
+
+    fn webp(chunks: &[&[u8]]) -> Vec<u8> {
+        samples::riff(b"RIFF", &[b"WEBP", &chunks.concat()[..]].concat())
+    }
+
+    const ANIMATED: u8 = 2;
+
+    fn animation(side: u32, frames: &[u8]) -> Vec<u8> {
+        webp(&[&canvas(ANIMATED, side), &samples::riff(b"ANIM", &[0; 6]), frames])
+    }
+
+    #[test]
+    fn the_first_frame_of_an_animation_is_taken_and_frames_are_counted() {
+        let one = frame(16, &still()[12..]);
+        taken(&animation(16, &one));
+        taken(&animation(16, &one.repeat(1_000)));
+        let message = "the WebP has 1001 frames, more than the limit of 1000: take one picture of it";
+        refused(&animation(16, &one.repeat(1_001)), RejectCode::TooManyPixels, message);
+    }
+
+    #[test]
+    fn sizes_that_contradict_each_other_are_refused() {
+        let of_frame = "the WebP is damaged: it has a picture of 16 x 16 pixels on a frame of 8 x 8";
+        refused(&animation(16, &frame(8, &still()[12..])), RejectCode::Damaged, of_frame);
+        let of_canvas = "the WebP is damaged: it has a frame of 32 x 32 pixels on a canvas of 16 x 16";
+        refused(&animation(16, &frame(32, &still()[12..])), RejectCode::Damaged, of_canvas);
+        let still = webp(&[&canvas(0, 64), &still()[12..]]);
+        refused(&still, RejectCode::Damaged, "the WebP is damaged: it has a picture of 16 x 16 pixels on a canvas of 64");
+    }
+
+    #[test]
+    fn transparency_needs_a_picture_of_its_own_size() {
+        let alpha = samples::riff(b"ALPH", &[0; 257]);
+        let stranger = samples::riff(b"ABCD", &still()[20..]);
+        let frame = frame(16, &[alpha, stranger].concat());
+        refused(&animation(16, &frame), RejectCode::Damaged, "the WebP is damaged: its first frame has transparency but");
+    }
+
+    #[test]
+    fn lengths_beyond_the_file_and_frames_in_frames_are_refused() {
+        let mut endless = still();
+        endless[16..20].copy_from_slice(&u32::MAX.to_le_bytes());
+        let _ = Lab::default().develop(&endless);
+        let nested = (0..50).fold(frame(16, &still()[12..]), |inner, _| frame(16, &inner));
+        let rejection = refuse(&animation(16, &nested));
+        assert_eq!(rejection.code, RejectCode::Damaged, "{}", rejection.message);
+        assert!(rejection.message.contains("WebP"), "{}", rejection.message);
+    }
+}
