@@ -108,9 +108,9 @@ fn cut_short(format: Format) -> Rejection {
 
 fn damaged(format: Format, reason: String) -> Rejection {
     // A PNG's decoder goes on with its own data structures, a JPEG's puts everything into quotes and ends lines.
-    let reason = [" while decoding", ": ChunkType {", "\n"].iter().fold(&reason[..], |reason, end| {
-        reason.split(end).next().unwrap_or(reason)
-    });
+    let reason = [" while decoding", ": ChunkType {", "\n"]
+        .iter()
+        .fold(&reason[..], |reason, end| reason.split(end).next().unwrap_or(reason));
     let reason = reason.trim_matches(['"', '.']);
     reject(RejectCode::Damaged, format!("the {} is damaged: {reason}", format.name()))
 }

@@ -84,7 +84,9 @@ pub(crate) fn has_adobe_marker(file: &[u8]) -> bool {
 }
 
 fn before_pixels(file: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
-    segments(file).take_while(|segment| segment.marker != START_OF_SCAN).map(|segment| (segment.marker, segment.content))
+    segments(file)
+        .take_while(|segment| segment.marker != START_OF_SCAN)
+        .map(|segment| (segment.marker, segment.content))
 }
 
 /// A marker and what it comes with.

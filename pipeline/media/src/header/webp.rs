@@ -13,6 +13,10 @@ const ANIMATED: u8 = 0x02;
 const TRANSPARENT: u8 = 0x10;
 const VP8L_TRANSPARENT: u8 = 0x10;
 const PACKED: u8 = 0x01;
+/// Signature and size.
+const VP8L_HEADER: usize = 5;
+
+mod lossless;
 
 /// What a WebP says of itself.
 pub(super) struct WebP {
@@ -25,6 +29,8 @@ pub(super) struct WebP {
     /// Transparency of its own beside a lossy picture, packed or not.
     alpha: Option<Packed>,
     pub(super) has_alpha: bool,
+    /// Of the codes of what is lossless in it.
+    codes: u64,
 }
 
 type Packed = bool;
@@ -56,7 +62,13 @@ impl WebP {
                 b"VP8L" => canvas.1.get(4).is_some_and(|bits| bits & VP8L_TRANSPARENT != 0),
                 _ => false,
             },
+            codes: 0,
         };
+        let (across, down) = first_frame.filter(|_| animated).and_then(size_in).unwrap_or((width, height));
+        let picture = chunk(b"VP8L").and_then(|(_, content)| content.get(VP8L_HEADER..));
+        let alpha = chunk(b"ALPH").filter(|_| webp.alpha == Some(true)).and_then(|(_, content)| content.get(1..));
+        let codes = |stream: Option<&[u8]>| stream.map_or(0, |stream| lossless::memory_of_codes(stream, across, down));
+        let webp = Self { codes: codes(picture).max(codes(alpha)), ..webp };
         Some(webp.check(chunks(content).filter(|(name, _)| name != b"VP8X" && name != b"ANMF"), first_frame))
     }
 
@@ -87,7 +99,9 @@ impl WebP {
         let mut inside = within(frame).map(|(name, _)| name).skip_while(|name| name != b"ALPH");
         match (inside.next(), inside.next()) {
             (None, _) | (Some(_), Some([b'V', b'P', b'8', b' '])) => Ok(self),
-            _ => Err(reject(RejectCode::Damaged, "the WebP is damaged: its first frame has transparency but no picture")),
+            _ => {
+                Err(reject(RejectCode::Damaged, "the WebP is damaged: its first frame has transparency but no picture"))
+            }
         }
     }
 
@@ -104,7 +118,7 @@ impl WebP {
             (false, _) => PLANES_OF_LOSSY + alpha,
         };
         let of_animation = if self.animated { RGBA + RGBA } else { 0 };
-        u64::from(self.width) * u64::from(self.height) * (shown + picture + of_animation)
+        u64::from(self.width) * u64::from(self.height) * (shown + picture + of_animation) + self.codes
     }
 }
 

@@ -109,7 +109,11 @@ mod jpegs {
     fn profiles_are_counted_in_one_piece_and_in_many() {
         let piece = [b"ICC_PROFILE\0\x01\x01", &vec![0; 60_000][..]].concat();
         let many = (0..20).fold(jpeg(), |jpeg, _| samples::with_app(&jpeg, 0xe2, &piece));
-        refused(&many, RejectCode::TooMuchMetadata, "EXIF and ICC of 1200280 bytes are over the limit of 1048576 bytes");
+        refused(
+            &many,
+            RejectCode::TooMuchMetadata,
+            "EXIF and ICC of 1200280 bytes are over the limit of 1048576 bytes",
+        );
         let tiny = (0..60_000).fold(Vec::new(), |mut tiny, _| {
             tiny.extend(b"\xff\xe2\0\x11ICC_PROFILE\0\x01\x01\0");
             tiny
@@ -133,7 +137,8 @@ mod jpegs {
             let scan = [&[count][..], &tables, &[0, 63, 0]].concat();
             samples::with_app(&samples::with_app(b"\xff\xd8\xff\xd9", 0xda, &scan), marker, &frame)
         };
-        let message = "this JPEG of 10000 x 5000 pixels needs 621 MB of memory, more than the limit of 512 MB: make it smaller";
+        let message =
+            "this JPEG of 10000 x 5000 pixels needs 621 MB of memory, more than the limit of 512 MB: make it smaller";
         refused(&inks(0xc2, 4), RejectCode::TooManyPixels, message);
         // In one pass no coefficients are kept, and three colours fit.
         assert!(!refuse(&inks(0xc0, 4)).message.contains("memory"));
@@ -146,14 +151,13 @@ mod exifs {
 
     #[test]
     fn directories_that_never_end_cost_nothing() {
-        let entry = |tag: u16, value: u32| {
-            [&tag.to_be_bytes()[..], &[0, 4, 0, 0, 0, 1], &value.to_be_bytes()].concat()
-        };
+        let entry = |tag: u16, value: u32| [&tag.to_be_bytes()[..], &[0, 4, 0, 0, 0, 1], &value.to_be_bytes()].concat();
         let header = b"MM\0*\0\0\0\x08";
         // Points at itself as its EXIF directory, and as the next one.
         let own = [&header[..], &[0, 1], &entry(0x8769, 8), &8_u32.to_be_bytes()].concat();
         // A chain, each next one twelve bytes on.
-        let chain: Vec<u8> = (0..5_000_u32).flat_map(|n| [&[0, 0][..], &(8 + (n + 1) * 6).to_be_bytes()].concat()).collect();
+        let chain: Vec<u8> =
+            (0..5_000_u32).flat_map(|n| [&[0, 0][..], &(8 + (n + 1) * 6).to_be_bytes()].concat()).collect();
         let chain = [&header[..], &chain].concat();
         for tiff in [own, chain] {
             taken(&samples::jpeg_with_exif(&jpeg(), &tiff));
@@ -197,7 +201,11 @@ mod pngs {
 
     #[test]
     fn an_interlaced_giant_is_refused_and_an_empty_one_too() {
-        refused(&file([60_000, 60_000], INTERLACED, &zlib(&[0])), RejectCode::TooManyPixels, "60000 x 60000 pixels are");
+        refused(
+            &file([60_000, 60_000], INTERLACED, &zlib(&[0])),
+            RejectCode::TooManyPixels,
+            "60000 x 60000 pixels are",
+        );
         refused(&file([4_000, 4_000], INTERLACED, &zlib(&[0])), RejectCode::Damaged, "the PNG ");
     }
 
@@ -330,7 +338,11 @@ mod webps {
         let of_canvas = "the WebP is damaged: it has a frame of 32 x 32 pixels on a canvas of 16 x 16";
         refused(&animation(16, &frame(32, &still()[12..])), RejectCode::Damaged, of_canvas);
         let still = webp(&[&canvas(0, 64), &still()[12..]]);
-        refused(&still, RejectCode::Damaged, "the WebP is damaged: it has a picture of 16 x 16 pixels on a canvas of 64");
+        refused(
+            &still,
+            RejectCode::Damaged,
+            "the WebP is damaged: it has a picture of 16 x 16 pixels on a canvas of 64",
+        );
     }
 
     #[test]
@@ -338,7 +350,39 @@ mod webps {
         let alpha = samples::riff(b"ALPH", &[0; 257]);
         let stranger = samples::riff(b"ABCD", &still()[20..]);
         let frame = frame(16, &[alpha, stranger].concat());
-        refused(&animation(16, &frame), RejectCode::Damaged, "the WebP is damaged: its first frame has transparency but");
+        refused(
+            &animation(16, &frame),
+            RejectCode::Damaged,
+            "the WebP is damaged: its first frame has transparency but",
+        );
+    }
+
+    #[test]
+    fn a_small_picture_with_sixty_thousand_codes_is_refused() {
+        // No transforms; blocks of four; one block, read with the last of 65,536 groups; then lengths 1 to 10 for each code.
+        let mut bits = String::new();
+        let mut write = |value: u32, count: usize| {
+            (0..count).for_each(|place| bits.push(if value >> place & 1 == 1 { '1' } else { '0' }))
+        };
+        [(0x2f, 8), (3, 14), (3, 14), (0, 4), (0, 2), (1, 1), (0, 3), (0, 1)]
+            .iter()
+            .for_each(|(value, count)| write(*value, *count));
+        [255, 255, 0, 0, 0].iter().for_each(|symbol| write(0b101 | symbol << 3, 11));
+        let in_order = [0, 0, 0, 3, 3, 3, 3, 3, 0, 3, 4, 4, 4, 4];
+        let lengths = [(0, 3), (4, 3), (2, 3), (6, 3), (1, 3), (5, 3), (3, 4), (11, 4), (7, 4), (15, 4), (15, 4)];
+        for _ in 0..5 * 65_536 {
+            write(10 << 1, 5);
+            in_order.iter().for_each(|length| write(*length, 3));
+            write(1 | 1 << 1 | 9 << 4, 8);
+            lengths.iter().for_each(|(code, count)| write(*code, *count));
+        }
+        let bytes: Vec<u8> = bits
+            .as_bytes()
+            .chunks(8)
+            .map(|byte| byte.iter().rev().fold(0, |byte, bit| byte << 1 | (bit - b'0')))
+            .collect();
+        let bomb = webp(&[&samples::riff(b"VP8L", &bytes)]);
+        refused(&bomb, RejectCode::TooManyPixels, "this WebP of 4 x 4 pixels needs 1352 MB of memory, more than the");
     }
 
     #[test]

@@ -89,9 +89,8 @@ impl<'a> Watch<'a> {
             }
             super::START_OF_SCAN => {
                 let mut known = std::mem::take(&mut self.known);
-                let tally = self.scan(segment.content).map(|scan| {
-                    scan.walk(segment.rest, self.restart_interval, &mut known)
-                });
+                let tally =
+                    self.scan(segment.content).map(|scan| scan.walk(segment.rest, self.restart_interval, &mut known));
                 self.known = known;
                 return tally.map_or(Ok(()), |tally| tally.judge());
             }
@@ -119,7 +118,8 @@ impl<'a> Watch<'a> {
         let (named, after) = after.split_at_checked(usize::from(*count) * 2)?;
         let [from, to, approximation, ..] = *after else { return None };
         let kind = Kind::of(self.frame.progressive, from.into(), to.into(), approximation >> 4)?;
-        let mut planes = named.chunks_exact(2).map(|named| self.plane(named[0], named[1])).collect::<Option<Vec<_>>>()?;
+        let mut planes =
+            named.chunks_exact(2).map(|named| self.plane(named[0], named[1])).collect::<Option<Vec<_>>>()?;
         let mut units = self.frame.units();
         // A component alone has its blocks row by row, and only those within the picture.
         if let [plane] = planes.as_mut_slice() {
