@@ -1,0 +1,116 @@
+"""Where rivals are installed and our own programs are built: everything under `target/rivals`."""
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
+import venv
+from pathlib import Path
+
+HOME = Path(__file__).resolve().parent
+ROOT = HOME.parents[1]
+SHOP = ROOT / "target" / "rivals"
+PYTHON = SHOP / "python"
+NODE = SHOP / "node"
+PROGRAMS = SHOP / "programs"
+
+
+class Missing(Exception):
+    """Something has to be installed by hand; the text says what and how."""
+
+
+def say(text):
+    """Progress goes to standard error; the tables alone go to standard output."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def python_with_libraries():
+    """The interpreter of a virtual environment with what requirements.txt lists."""
+    python = PYTHON / "bin" / "python"
+    if _is_new(PYTHON, HOME / "requirements.txt"):
+        say("installing pyvips, Pillow, numpy and matplotlib under target/rivals/python")
+        venv.create(PYTHON, with_pip=True, clear=True)
+        _run([python, "-m", "pip", "install", "--quiet", "-r", HOME / "requirements.txt"])
+        _remember(PYTHON, HOME / "requirements.txt")
+    return python
+
+
+def node_with_sharp():
+    """The folder whose node_modules has sharp."""
+    if not shutil.which("node") or not shutil.which("npm"):
+        raise Missing("node and npm are missing, for sharp: install Node.js 20.9 or later, or leave sharp out of --engines")
+    if _is_new(NODE, HOME / "package.json"):
+        say("installing sharp under target/rivals/node")
+        NODE.mkdir(parents=True, exist_ok=True)
+        shutil.copy(HOME / "package.json", NODE)
+        _run(["npm", "install", "--no-fund", "--no-audit", "--loglevel=error"], cwd=NODE)
+        _remember(NODE, HOME / "package.json")
+    return NODE
+
+
+def develop():
+    """Our photo engine alone."""
+    return _built("develop", "sparks-media", ["--example", "develop"], "examples/develop")
+
+
+def develop_turbo():
+    """The same with the C decoder of the `turbo` feature."""
+    features = tomllib.loads((ROOT / "pipeline/media/Cargo.toml").read_text()).get("features", {})
+    if "turbo" not in features:
+        raise Missing("sparks-media has no feature `turbo`")
+    if not shutil.which("nasm"):
+        raise Missing("nasm is missing, without which libjpeg-turbo has no SIMD: apt install nasm")
+    if not shutil.which("cmake") and not (PYTHON / "bin" / "cmake").exists():
+        _run([PYTHON / "bin" / "python", "-m", "pip", "install", "--quiet", "cmake"])
+    flags = ["--example", "develop", "--features", "turbo"]
+    return _built("develop-turbo", "sparks-media", flags, "examples/develop")
+
+
+def sparks():
+    """The whole worker."""
+    return _built("sparks", "sparks-worker", ["--bin", "sparks"], "sparks")
+
+
+def our_versions():
+    """What our engine is made of, as Cargo.lock has it."""
+    packages = tomllib.loads((ROOT / "Cargo.lock").read_text())["package"]
+    versions = {package["name"]: package["version"] for package in packages}
+    parts = ["zune-jpeg", "fast_image_resize", "libwebp-sys"]
+    commit = subprocess.run(["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True)
+    own = f"sparks {versions['sparks-media']} {commit.stdout.strip()}".strip()
+    return f"{own} ({', '.join(f'{part} {versions[part]}' for part in parts if part in versions)})"
+
+
+def _built(name, package, flags, path):
+    """Kept under a name of its own, because the next build with other features takes the place of this one."""
+    say(f"building {name} (release)")
+    path_with_tools = f"{os.environ['PATH']}{os.pathsep}{PYTHON / 'bin'}"
+    command = ["cargo", "build", "--release", "--quiet", "-p", package, *flags, "--message-format=json"]
+    built = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, env=os.environ | {"PATH": path_with_tools})
+    if built.returncode:
+        raise Missing(f"{name} does not build: {' '.join(command[:-1])}")
+    messages = [json.loads(line) for line in built.stdout.splitlines()]
+    executables = [Path(message["executable"]) for message in messages if message.get("executable")]
+    program = next(executable for executable in executables if executable.as_posix().endswith(path))
+    PROGRAMS.mkdir(parents=True, exist_ok=True)
+    return shutil.copy(program, PROGRAMS / name)
+
+
+def _is_new(folder, listing):
+    mark = folder / "installed"
+    return not mark.exists() or mark.read_text() != _digest(listing)
+
+
+def _remember(folder, listing):
+    (folder / "installed").write_text(_digest(listing))
+
+
+def _digest(listing):
+    return hashlib.sha256(listing.read_bytes()).hexdigest()
+
+
+def _run(command, **options):
+    subprocess.run([str(part) for part in command], check=True, stdout=sys.stderr, **options)
