@@ -29,9 +29,9 @@ class Engine:
 def engine(name, cores):
     """By its name on the command line; `Missing` says what it lacks."""
     if name == "ours":
-        return _ours(name, workshop.develop(), cores, "one decode; pure Rust decoder")
+        return _ours(name, workshop.develop(), cores, "one decode, by a decoder in Rust")
     if name == "turbo":
-        return _ours(name, workshop.develop_turbo(), cores, "one decode; libjpeg-turbo")
+        return _ours(name, workshop.develop_turbo(), cores, "one decode, by libjpeg-turbo")
     if name == "ingest":
         return _ingest(cores)
     library, _, form = name.partition("-")
@@ -59,7 +59,7 @@ def _sharp(name, form, cores):
         "clones": "two clones of one pipeline, each decodes, shrunk on load",
         "chained": "one decode, shrunk on load; medium made of the raw pixels of large",
     }
-    ways = [(1, cores), (cores, 1), (cores, cores), (1, cores + 1)]
+    ways = [(1, cores), (cores, 1), (cores, cores)]
     ways = [{"concurrency": threads, "in_flight": photos} for threads, photos in ways]
     start = _rival(["node", HOME / "contestants" / "sharp.mjs"], form, home=home)
     return Engine(name, texts[form], ways, start)
@@ -77,7 +77,7 @@ def _pyvips(name, form, cores):
 
 def _pillow(name, form, cores):
     ways = [{"crew": crew, "in_flight": cores} for crew in ("threads", "processes")]
-    form = "one decode, shrunk by draft(); medium made of large"
+    form = "one decode, shrunk by draft(); medium made of large; has no sharp YUV"
     return Engine(name, form, ways, _rival(_python("pillow.py"), form))
 
 

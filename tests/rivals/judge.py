@@ -18,7 +18,7 @@ LUMA = numpy.array([0.299, 0.587, 0.114], dtype=numpy.float32)
 WINDOW = numpy.exp(-(numpy.arange(-5, 6) ** 2) / (2 * 1.5**2)).astype(numpy.float32)
 WINDOW /= WINDOW.sum()
 C1, C2 = (0.01 * 255) ** 2, (0.03 * 255) ** 2
-REVISION = 1
+REVISION = 2
 
 
 def judge(photos, row, folders, workers):
@@ -103,29 +103,87 @@ def _upright_channels(path):
     if profile:
         srgb = ImageCms.createProfile("sRGB")
         photo = ImageCms.profileToProfile(photo, ImageCms.ImageCmsProfile(io.BytesIO(profile)), srgb)
-    return [channel.convert("F") for channel in photo.split()]
+    return _channels(photo)
+
+
+def _channels(photo):
+    """Luma, red, green and blue in floats."""
+    pixels = numpy.asarray(photo, dtype=numpy.float32)
+    return [Image.fromarray(channel) for channel in (pixels @ LUMA, *(pixels[..., at].copy() for at in range(3)))]
 
 
 def _score(original, picture, fit, references):
-    """Luma, and the mean of red, green and blue; against the reference that is cut where this engine cut."""
+    """Luma, and the mean of red, green and blue; against the reference that lies where this picture does."""
     pixels = numpy.asarray(picture.convert("RGB"), dtype=numpy.float32)
-    boxes = _boxes(original[0].size, picture.size, fit)
-    return max(_against(_references(original, picture.size, box, references), pixels) for box in boxes)
-
-
-def _against(references, pixels):
-    luma, *colours = references
+    box = _Place(original[0], pixels @ LUMA).find(_boxes(original[0].size, picture.size, fit))
+    luma, *colours = _references(original, picture.size, box, references)
     of_colours = [reference.ssim(pixels[..., at]) for at, reference in enumerate(colours)]
     return luma.ssim(pixels @ LUMA), sum(of_colours) / len(of_colours)
 
 
 def _references(original, size, box, references):
+    """The last two are kept: most engines' pictures lie in the same place."""
     key = (size, box)
     if key not in references:
+        while len(references) > 1:
+            del references[next(iter(references))]
         shrunk = [numpy.asarray(channel.resize(size, Image.Resampling.LANCZOS, box)) for channel in original]
-        luma = sum(weight * channel for weight, channel in zip(LUMA, shrunk))
-        references[key] = [_Reference(channel) for channel in (luma, *shrunk)]
+        references[key] = [_Reference(channel) for channel in shrunk]
     return references[key]
+
+
+class _Place:
+    """Finds the part of the original that a picture shows, to an eighth of its pixels.
+
+    Shrink-on-load rounds sizes, and a picture that is off by a fraction of a pixel is as good to look at; its SSIM is
+    not. What is judged is what a picture looks like, so everybody is compared where they are.
+    """
+
+    STEPS = (0.5, 0.25, 0.125)
+    # Left and right edge, or top and bottom: moved, or stretched at one of them.
+    MOVES = ((1, 1), (-1, -1), (0, 1), (0, -1), (1, 0), (-1, 0))
+    WORTHWHILE = 0.001
+
+    def __init__(self, original, luma):
+        self.original, self.luma = original, luma
+        height, width = luma.shape
+        self.patch = min(64, width, height)
+        spread = lambda side: sorted({0, (side - self.patch) // 2, side - self.patch})
+        self.patches = [(x, y) for x in spread(width) for y in spread(height)]
+        self.known = {}
+
+    def find(self, boxes):
+        """From the best of these on; a box of theirs is kept unless another is clearly better."""
+        start = best = max(boxes, key=self._likeness)
+        for step in self.STEPS:
+            for axis in (0, 1):
+                pixel = (best[axis + 2] - best[axis]) / self.luma.shape[1 - axis]
+                tried = [self._moved(best, axis, [move * step * pixel for move in moves]) for moves in self.MOVES]
+                best = max([best, *tried], key=self._likeness)
+        return best if self._likeness(best) > self._likeness(start) + self.WORTHWHILE else start
+
+    def _moved(self, box, axis, by):
+        """Within the original, as Pillow wants it."""
+        edges, limit = list(box), float(self.original.size[axis])
+        edges[axis] = max(0.0, edges[axis] + by[0])
+        edges[axis + 2] = min(limit, edges[axis + 2] + by[1])
+        return tuple(edges)
+
+    def _likeness(self, box):
+        """Of nine patches, because the whole would take too long."""
+        if box not in self.known:
+            self.known[box] = sum(self._of_patch(box, *patch) for patch in self.patches) / len(self.patches)
+        return self.known[box]
+
+    def _of_patch(self, box, x, y):
+        left, top, right, bottom = box
+        height, width = self.luma.shape
+        across, down = (right - left) / width, (bottom - top) / height
+        part = (left + x * across, top + y * down)
+        part += (min(right, part[0] + self.patch * across), min(bottom, part[1] + self.patch * down))
+        size = (self.patch, self.patch)
+        reference = numpy.asarray(self.original.resize(size, Image.Resampling.LANCZOS, part))
+        return ssim(reference, self.luma[y : y + self.patch, x : x + self.patch])
 
 
 def _boxes(full, size, fit):
@@ -169,9 +227,11 @@ def self_test():
     assert fainter == sorted(fainter, reverse=True), "more noise is less alike"
 
     photo = Image.fromarray(noise.integers(0, 256, (300, 400, 3)).astype(numpy.uint8)).resize((1200, 900))
-    channels = [channel.convert("F") for channel in photo.split()]
+    channels = _channels(photo)
     small = photo.resize((400, 300), Image.Resampling.LANCZOS)
     assert min(_score(channels, small, "inside", {})) > 0.999, "eight bits are close to floats"
     assert min(_score(channels, ImageOps.fit(photo, (150, 150), Image.Resampling.LANCZOS), "cover", {})) > 0.999
     moved = photo.crop((12, 0, 1200, 900)).resize((400, 300), Image.Resampling.LANCZOS)
     assert max(_score(channels, moved, "inside", {})) < 0.9, "what shows another part is not alike"
+    drifted = photo.resize((400, 300), Image.Resampling.LANCZOS, (0, 0, 1199, 898.5))
+    assert min(_score(channels, drifted, "inside", {})) > 0.995, "half a pixel's drift is no fault"

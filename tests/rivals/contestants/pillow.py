@@ -2,6 +2,7 @@
 
 `draft` lets libjpeg decode at a fraction of the size, Lanczos does the rest, and `medium` is made of `large`.
 `reducing_gap` has nothing to do here: after `draft` no step shrinks so far that it would act at a gap of 2 or more.
+Pillow has no sharp YUV.
 """
 
 import io
@@ -41,9 +42,7 @@ def _shrink(photo, spec):
 
 def _webp(picture, spec):
     file = io.BytesIO()
-    picture.save(
-        file, "WEBP", quality=spec["quality"], method=spec["effort"], use_sharp_yuv=spec["sharp_yuv"], icc_profile=b""
-    )
+    picture.save(file, "WEBP", quality=spec["quality"], method=spec["effort"], icc_profile=b"")
     return file.getvalue()
 
 
