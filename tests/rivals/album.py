@@ -59,6 +59,8 @@ RECIPES = [
 
 def photos(folder, count):
     """Those of a folder, or our own; `count` of them spread over all."""
+    if folder and not Path(folder).is_dir():
+        raise SystemExit(f"{folder}: there is no such folder")
     found = _in(Path(folder)) if folder else _own()
     if not found:
         raise SystemExit(f"{folder}: there are no photos ({', '.join(sorted(ENDINGS))})")
