@@ -28,6 +28,7 @@ impl Kind {
             "limits.max_frames" => Whole(1..=1_000_000),
             "limits.max_scans" => Whole(1..=1000),
             "limits.max_memory_mb" => Whole(64..=65_536),
+            "limits.max_seconds" => Whole(1..=3600),
             "crop.padding" => Number(0.0..=2.0),
             "crop.side" => Whole(16..=4096),
             "crop.quality" => Whole(1..=100),
@@ -45,7 +46,7 @@ impl Kind {
             "queue.visibility_seconds" => Whole(1..=43_200),
             "queue.max_receives" | "queue.max_deaths" => Whole(1..=1000),
             "queue.wait_seconds" => Whole(0..=1_209_600),
-            "publish.thumbnails" | "publish.events" | "run.inbox" => Switch,
+            "publish.thumbnails" | "publish.events" | "run.inbox" | "darkroom.isolate" => Switch,
             "run.grace_seconds" => Whole(0..=3600),
             _ => match key.strip_prefix("variants.")?.split_once('.')?.1 {
                 "fit" => Choice(&["inside", "cover"]),

@@ -18,6 +18,8 @@ pub struct Settings {
     pub bucket: String,
     /// What an upload may demand before it is refused.
     pub limits: Limits,
+    /// Where photos are decoded.
+    pub darkroom: Darkroom,
     /// The derived images.
     pub variants: Variants,
     /// The portrait of a person.
@@ -52,6 +54,16 @@ pub struct Limits {
     pub max_scans: u32,
     /// Most memory that one photo may need at once, in MiB.
     pub max_memory_mb: u64,
+    /// Most seconds of computing that decoding one photo may take.
+    pub max_seconds: u64,
+}
+
+/// Where photos are decoded.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Darkroom {
+    /// Whether in processes of their own.
+    pub isolate: bool,
 }
 
 /// The derived images.

@@ -23,6 +23,8 @@ mod forms;
 mod fuzzed_messages;
 #[path = "scenarios/inbox.rs"]
 mod inbox;
+#[path = "scenarios/isolation.rs"]
+mod isolation;
 #[path = "scenarios/kill.rs"]
 mod kill;
 #[path = "scenarios/letters.rs"]

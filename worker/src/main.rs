@@ -3,6 +3,7 @@
 mod cli;
 mod commands;
 mod consumer;
+mod darkroom;
 mod draw;
 mod evaluate;
 mod inbox;
@@ -26,6 +27,9 @@ use wiring::WrongUse;
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
+    if matches!(cli.command, Command::Darkroom) {
+        return darkroom::serve().map_or_else(|error| complain(&error.into()), |()| ExitCode::SUCCESS);
+    }
     let runs = matches!(cli.command, Command::Run(_));
     logs::start(if runs { logs::Style::Worker } else { logs::Style::Command });
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
@@ -63,6 +67,7 @@ async fn run(cli: Cli, output: &mut Output) -> anyhow::Result<ExitCode> {
         Command::Models => commands::models::run(output),
         Command::Faces(args) => commands::faces::run(global, args, output).await,
         Command::Synth(args) => commands::synth::run(args, output),
+        Command::Darkroom => Ok(ExitCode::SUCCESS), // needs nothing of what is here by now, see `main`
         Command::Completions { shell } => commands::completions::run(shell, output),
     }
 }

@@ -13,7 +13,7 @@ use sparks_engine::{
 use sparks_faces::{Embedders, Local, LocalOptions, Synthetic};
 use sparks_media::{CropSpec, Fit, Lab, Limits, VariantSpec};
 
-use crate::{cli::Global, consumer::Consumer, telemetry::metrics::Metrics, upload::Uploader};
+use crate::{cli::Global, consumer::Consumer, darkroom::Isolated, telemetry::metrics::Metrics, upload::Uploader};
 
 /// A call that cannot be meant like this. Exit code 2.
 #[derive(Debug, thiserror::Error)]
@@ -124,7 +124,7 @@ pub fn uploader(settings: &Settings, backend: &Arc<Embedded>, pipeline: &Arc<Pip
     Ok(Uploader {
         backend: Arc::clone(backend),
         bucket: settings.bucket.clone(),
-        darkroom: darkroom(settings),
+        darkroom: pipeline.darkroom(),
         pipeline: Arc::clone(pipeline),
         clock: clock(),
         uploader: settings.uploader.parse().map_err(|error| WrongUse(format!("uploader: {error}")))?,
@@ -156,8 +156,16 @@ pub fn clock() -> Arc<dyn Clock> {
     Arc::new(SystemClock)
 }
 
-/// Who makes the pictures.
+/// Who makes the pictures: in processes of their own, unless the operator wants none.
 pub fn darkroom(settings: &Settings) -> Arc<dyn Darkroom> {
+    match settings.darkroom.isolate {
+        true => Arc::new(Isolated::new(lab(settings), settings)),
+        false => Arc::new(lab(settings)),
+    }
+}
+
+/// Who makes the pictures, wherever that is.
+pub fn lab(settings: &Settings) -> Lab {
     let limits = Limits {
         max_bytes: settings.limits.max_bytes,
         max_pixels: u64::from(settings.limits.max_megapixels) * 1_000_000,
@@ -179,7 +187,7 @@ pub fn darkroom(settings: &Settings) -> Arc<dyn Darkroom> {
     };
     let crop = &settings.crop;
     let crop = CropSpec { padding: crop.padding as f32, side: crop.side, quality: crop.quality };
-    Arc::new(Lab::new(limits, variant(&settings.variants.large), variant(&settings.variants.medium), crop))
+    Lab::new(limits, variant(&settings.variants.large), variant(&settings.variants.medium), crop)
 }
 
 /// Who looks for faces. Asked before anything is opened, so that a wrong setting leaves nothing behind.

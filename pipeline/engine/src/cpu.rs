@@ -22,6 +22,13 @@ type Work = Box<dyn FnOnce() + Send>;
 #[error("{0}")]
 pub struct Crashed(String);
 
+impl Crashed {
+    /// Does the work here, and catches its panic.
+    pub fn catch<T>(work: impl FnOnce() -> T) -> Result<T, Self> {
+        catch_unwind(AssertUnwindSafe(work)).map_err(|panic| Self(words(panic)))
+    }
+}
+
 impl Cpu {
     /// This many cores, at least one.
     pub fn new(cores: usize) -> Self {
@@ -45,12 +52,12 @@ impl Cpu {
         let work = move || {
             // Nobody waits any more for work whose caller is gone.
             if !done.is_closed() {
-                drop(done.send(catch_unwind(AssertUnwindSafe(work))));
+                drop(done.send(Crashed::catch(work)));
             }
         };
         let stopped = || Crashed("the cores have stopped".into());
         self.0.send(Box::new(work)).map_err(|_| stopped())?;
-        result.await.map_err(|_| stopped())?.map_err(|panic| Crashed(words(panic)))
+        result.await.map_err(|_| stopped())?
     }
 }
 

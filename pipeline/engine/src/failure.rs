@@ -1,6 +1,6 @@
 //! Why work is not done, by what helps.
 
-use crate::{AnalyzeError, CommitError, IndexError, Malformed, ObjectsError, PublishError, StoreError};
+use crate::{AnalyzeError, CommitError, DarkroomError, IndexError, Malformed, ObjectsError, PublishError, StoreError};
 
 /// Work that is not done.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -160,6 +160,17 @@ impl From<AnalyzeError> for Failure {
         let cause = match error {
             AnalyzeError::Unavailable(_) => Cause::Unavailable,
             AnalyzeError::Crashed(_) => Cause::Fault,
+        };
+        Self::new(cause, error)
+    }
+}
+
+/// Where no photo is to be blamed: a picture that we made ourselves and cannot work on is a fault for a human.
+impl From<DarkroomError> for Failure {
+    fn from(error: DarkroomError) -> Self {
+        let cause = match error {
+            DarkroomError::Unavailable(_) => Cause::Unavailable,
+            DarkroomError::Rejected(_) => Cause::Fault,
         };
         Self::new(cause, error)
     }

@@ -75,6 +75,11 @@ impl Pipeline {
         self.conflicts.load(Ordering::Relaxed)
     }
 
+    /// Who makes its pictures.
+    pub fn darkroom(&self) -> Arc<dyn Darkroom> {
+        Arc::clone(&self.ports.darkroom)
+    }
+
     pub(crate) fn count_conflict(&self) {
         self.conflicts.fetch_add(1, Ordering::Relaxed);
     }

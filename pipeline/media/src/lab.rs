@@ -1,7 +1,7 @@
 //! The darkroom on this machine's own cores.
 
 use sparks_domain::{FaceBox, RejectCode, Rejection};
-use sparks_engine::{Darkroom, Description, Developed, Pixels};
+use sparks_engine::{Darkroom, DarkroomError, Description, Developed, Pixels};
 
 use crate::{
     CropSpec, Limits, VariantSpec,
@@ -73,7 +73,7 @@ impl Darkroom for Lab {
         Some(exif.orientation.upright_size(header.width, header.height))
     }
 
-    fn develop(&self, original: &[u8]) -> Result<Developed, Rejection> {
+    fn develop(&self, original: &[u8]) -> Result<Developed, DarkroomError> {
         let (format, header) = self.admit(original)?;
         let exif = header.exif.map(Exif::read).unwrap_or_default();
         let Decoded { raster: full, profile } = decode(format, original, &self.limits)?;
@@ -97,7 +97,7 @@ impl Darkroom for Lab {
         })
     }
 
-    fn open(&self, picture: &[u8]) -> Result<Pixels, Rejection> {
+    fn open(&self, picture: &[u8]) -> Result<Pixels, DarkroomError> {
         let (format, header) = self.admit(picture)?;
         let exif = header.exif.map(Exif::read).unwrap_or_default();
         let Decoded { raster: full, profile } = decode(format, picture, &self.limits)?;

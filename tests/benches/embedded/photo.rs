@@ -8,9 +8,9 @@ use sparks_domain::{
 };
 use sparks_embedded::Upload;
 use sparks_engine::{
-    AnalyzeError, Announcements, Content, Cpu, Darkroom, Description, Developed, FaceAnalyzer, GalleryIndex, Listed,
-    Object, Objects, ObjectsError, Pipeline, Pixels, Ports, PutMode, Rendered, Rules, Silent, Store, SystemClock,
-    Unmeasured,
+    AnalyzeError, Announcements, Content, Cpu, Darkroom, DarkroomError, Description, Developed, FaceAnalyzer,
+    GalleryIndex, Listed, Object, Objects, ObjectsError, Pipeline, Pixels, Ports, PutMode, Rendered, Rules, Silent,
+    Store, SystemClock, Unmeasured,
 };
 use sparks_tests::worker::BUCKET;
 
@@ -159,7 +159,7 @@ impl Darkroom for Nothing {
         Some((4000, 3000))
     }
 
-    fn develop(&self, _: &[u8]) -> Result<Developed, Rejection> {
+    fn develop(&self, _: &[u8]) -> Result<Developed, DarkroomError> {
         let picture = |width, height| Rendered { width, height, webp: vec![0; 8] };
         Ok(Developed {
             mime_type: "image/jpeg",
@@ -172,7 +172,7 @@ impl Darkroom for Nothing {
         })
     }
 
-    fn open(&self, _: &[u8]) -> Result<Pixels, Rejection> {
+    fn open(&self, _: &[u8]) -> Result<Pixels, DarkroomError> {
         Ok(Pixels { width: 1, height: 1, rgb: vec![0; 3] })
     }
 

@@ -56,9 +56,16 @@ impl Platform {
 
     /// A worker that runs, with these settings.
     pub fn worker(&self, settings: &[(&str, &str)]) -> Worker {
+        self.worker_by(settings, |command| command)
+    }
+
+    /// A worker that runs, with these settings, started in another way.
+    pub fn worker_by(&self, settings: &[(&str, &str)], way: impl FnOnce(Command) -> Command) -> Worker {
         let log = self.sparks.path(&format!("worker-{}.log", fastrand::u64(..)));
         let mut command = self.command(["run", "--listen", "127.0.0.1:0"]);
-        command.envs(settings.iter().copied()).stderr(fs::File::create(&log).unwrap()).stdout(Stdio::null());
+        command.envs(settings.iter().copied());
+        let mut command = way(command);
+        command.stderr(fs::File::create(&log).unwrap()).stdout(Stdio::null());
         let mut worker = Worker { process: command.spawn().unwrap(), log };
         eventually("the worker runs", || {
             let ended = worker.process.try_wait().unwrap();

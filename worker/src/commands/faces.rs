@@ -71,7 +71,7 @@ async fn look_at_all(
         tokio::spawn(async move {
             let seen = cpu.run(move || {
                 let bytes = std::fs::read(path).map_err(|error| error.to_string())?;
-                let pixels = darkroom.open(&bytes).map_err(|rejection| rejection.message)?;
+                let pixels = darkroom.open(&bytes).map_err(|error| error.to_string())?;
                 Ok::<_, String>(engine.look(&pixels))
             });
             let seen = seen.await.unwrap_or_else(|crashed| Err(crashed.to_string()));
@@ -98,7 +98,7 @@ async fn show(global: &Global, args: ShowArgs, output: &mut Output) -> anyhow::R
     let settings = wiring::settings(global, &[])?.settings;
     let about = |what: &dyn std::fmt::Display| WrongUse(format!("{}: {what}", args.photo.display()));
     let bytes = std::fs::read(&args.photo).map_err(|error| about(&error))?;
-    let pixels = wiring::darkroom(&settings).open(&bytes).map_err(|rejection| about(&rejection.message))?;
+    let pixels = wiring::darkroom(&settings).open(&bytes).map_err(|error| about(&error))?;
     let faces = wiring::local_engine(&settings)?.look(&pixels);
     let names = names(&settings, &faces).await?;
     let mut canvas = Canvas::new(&pixels).ok_or_else(|| about(&"no pixels"))?;

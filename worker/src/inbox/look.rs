@@ -63,7 +63,7 @@ fn judge(darkroom: &dyn Darkroom, bytes: Vec<u8>, rest: Rest) -> Look {
         Rest::Short if ends(&bytes) && darkroom.open(&bytes).is_ok() => Look::Take(Contents::Bytes(bytes)),
         Rest::Short => Look::Unsure,
         Rest::Long if is_foreign(&bytes) => {
-            let detail = darkroom.open(&bytes).err().map(|refusal| format!(" ({})", refusal.message));
+            let detail = darkroom.open(&bytes).err().map(|refusal| format!(" ({refusal})"));
             Look::Foreign(format!("not a picture we take: jpeg, png, webp, gif{}", detail.unwrap_or_default()))
         }
         Rest::Long => Look::Take(Contents::Bytes(bytes)),

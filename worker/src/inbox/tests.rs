@@ -40,7 +40,11 @@ impl Scene {
     async fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let global = Global { data: Some(folder.path().to_owned()), config: None, json: false };
-        let flags = [("faces.analyzer", "--faces", "off".into()), ("limits.max_bytes", "", 100_000.into())];
+        let flags = [
+            ("faces.analyzer", "--faces", "off".into()),
+            ("limits.max_bytes", "", 100_000.into()),
+            ("darkroom.isolate", "", false.into()),
+        ];
         let settings = wiring::settings(&global, &flags).unwrap().settings;
         let backend = Arc::new(wiring::open_or_create(&settings).unwrap());
         let (cpu, index) = (Cpu::new(1), wiring::index(&settings, &backend).await.unwrap());
@@ -53,7 +57,7 @@ impl Scene {
         let uploader = Uploader {
             backend: Arc::clone(&self.backend),
             bucket: self.settings.bucket.clone(),
-            darkroom: wiring::darkroom(&self.settings),
+            darkroom: self.pipeline.darkroom(),
             pipeline: Arc::clone(&self.pipeline),
             clock: wiring::clock(),
             uploader: "me@example.org".parse().unwrap(),

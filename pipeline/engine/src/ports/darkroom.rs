@@ -2,7 +2,7 @@
 
 use sparks_domain::{FaceBox, Rejection, TakenAt};
 
-/// Makes pictures of originals. Every refusal is the photo's fault and final; there is nothing to retry.
+/// Makes pictures of originals.
 pub trait Darkroom: Send + Sync {
     /// What the header alone tells, without decoding a pixel. Never fails: what is unknown is absent.
     fn describe(&self, original: &[u8]) -> Description;
@@ -11,13 +11,30 @@ pub trait Darkroom: Send + Sync {
     fn measure(&self, picture: &[u8]) -> Option<(u32, u32)>;
 
     /// Decodes within the limits, turns upright, and renders the variants.
-    fn develop(&self, original: &[u8]) -> Result<Developed, Rejection>;
+    fn develop(&self, original: &[u8]) -> Result<Developed, DarkroomError>;
 
     /// The pixels of `large`, of an original or of a picture that [`Darkroom::develop`] made.
-    fn open(&self, picture: &[u8]) -> Result<Pixels, Rejection>;
+    fn open(&self, picture: &[u8]) -> Result<Pixels, DarkroomError>;
 
     /// The face in these bounds with some of what is around it, as a JPEG.
     fn crop(&self, pixels: &Pixels, bounds: FaceBox) -> Result<Vec<u8>, Rejection>;
+}
+
+/// Why a file has not become pixels.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DarkroomError {
+    /// It is the photo's fault and final; there is nothing to retry.
+    #[error("{}", .0.message)]
+    Rejected(Rejection),
+    /// Nobody could look at it, through no fault of the photo.
+    #[error("{0}")]
+    Unavailable(String),
+}
+
+impl From<Rejection> for DarkroomError {
+    fn from(rejection: Rejection) -> Self {
+        Self::Rejected(rejection)
+    }
 }
 
 /// What a file's first bytes tell.

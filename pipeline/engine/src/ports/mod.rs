@@ -13,7 +13,7 @@ mod store;
 
 pub use analyzer::{AnalyzeError, FaceAnalyzer, FaceEngine, NoFaces, OnCpu};
 pub use clock::{Clock, SystemClock};
-pub use darkroom::{Darkroom, Description, Developed, Pixels, Rendered};
+pub use darkroom::{Darkroom, DarkroomError, Description, Developed, Pixels, Rendered};
 pub use index::{FaceIndex, Found, IndexError, Standing};
 pub use maintenance::{Fingerprint, Maintenance, Mark, Mended};
 pub use meter::{Meter, Unmeasured};

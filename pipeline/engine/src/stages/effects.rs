@@ -3,12 +3,11 @@
 use std::sync::Arc;
 
 use sparks_domain::{
-    Event, FaceBox, FaceId, ImageId, Outcome::Deleted, PersonId, PhotoProcessed, Projection, Recorded, Rejection,
-    Verdict,
+    Event, FaceBox, FaceId, ImageId, Outcome::Deleted, PersonId, PhotoProcessed, Projection, Recorded, Verdict,
 };
 
 use super::{Committed, Outcome, announce::Finished};
-use crate::{Cause, Content, Darkroom, Failure, Pipeline, Pixels, PutMode, Standing, shown::Shown};
+use crate::{Content, Darkroom, DarkroomError, Failure, Pipeline, Pixels, PutMode, Standing, shown::Shown};
 
 /// A face that is somebody.
 pub(super) struct Seen {
@@ -99,7 +98,7 @@ impl Pipeline {
         pixels: Arc<Pixels>,
     ) -> Result<(), Failure> {
         let key = Projection::crop_key(person);
-        let jpeg = self.on_cpu(&key, move |darkroom| darkroom.crop(&pixels, bounds)).await?;
+        let jpeg = self.on_cpu(&key, move |darkroom| Ok(darkroom.crop(&pixels, bounds)?)).await?;
         self.ports.objects.put(&key, jpeg, Content::picture("image/jpeg"), PutMode::Replace).await?;
         Ok(())
     }
@@ -118,14 +117,16 @@ impl Pipeline {
         }
     }
 
-    /// Pixels of our own making that cannot be worked on are a fault for a human.
+    /// Work on pixels of our own making.
     async fn on_cpu<T: Send + 'static>(
         &self,
         key: &str,
-        work: impl FnOnce(&dyn Darkroom) -> Result<T, Rejection> + Send + 'static,
+        work: impl FnOnce(&dyn Darkroom) -> Result<T, DarkroomError> + Send + 'static,
     ) -> Result<T, Failure> {
-        let done = self.decode(work).await;
-        done.map_err(|rejection| Failure::new(Cause::Fault, format!("{key}: {}", rejection.message)))
+        self.decode(work).await.map_err(|error| {
+            let failure = Failure::from(error);
+            Failure::new(failure.cause, format!("{key}: {failure}"))
+        })
     }
 }
 

@@ -13,7 +13,9 @@ use super::{
     effects::{Seen, Source},
     outcome::Unfit,
 };
-use crate::{Cause, Commit, CommitError, Failure, ObjectsError, PhotoGuard, Pipeline, ProfileRef, Ticket};
+use crate::{
+    Cause, Commit, CommitError, DarkroomError, Failure, ObjectsError, PhotoGuard, Pipeline, ProfileRef, Ticket,
+};
 
 impl Pipeline {
     /// The largest face of the picture is the user. Nobody is tagged by it, but somebody may become known by it.
@@ -41,7 +43,10 @@ impl Pipeline {
         let source = Object { key, version, sequencer: None, bytes, mime_type, file_name: None };
         let pixels = match self.decode(move |darkroom| darkroom.open(&object.bytes)).await {
             Ok(pixels) => Arc::new(pixels),
-            Err(reason) => return self.reject(Unfit { image, uploader: email, source, state, reason }).await,
+            Err(DarkroomError::Rejected(reason)) => {
+                return self.reject(Unfit { image, uploader: email, source, state, reason }).await;
+            }
+            Err(unavailable) => return Err(unavailable.into()),
         };
         let faces = self.ports.analyzer.analyze(Arc::clone(&pixels)).await?;
         let faces = largest(faces).into_iter().collect();

@@ -5,7 +5,10 @@ use std::sync::Arc;
 use sparks_domain::{ImageId, RejectCode, Rejection, Source, TakenAt, Variant, Variants};
 
 use super::{fetch::FetchedPhoto, look_up::KnownPhoto, outcome::Setback};
-use crate::{Content, Darkroom, FinishedVariants, ObjectsError, Pipeline, Pixels, PutMode, Rendered};
+use crate::{
+    Content, Crashed, Darkroom, DarkroomError, Failure, FinishedVariants, ObjectsError, Pipeline, Pixels, PutMode,
+    Rendered,
+};
 
 /// A photo whose pictures are in the bucket.
 #[derive(Debug)]
@@ -34,7 +37,8 @@ impl Pipeline {
         };
         let mut developed = match self.decode(move |darkroom| darkroom.develop(&original)).await {
             Ok(developed) => developed,
-            Err(reason) => return Err(known.unfit(source, reason)),
+            Err(DarkroomError::Rejected(reason)) => return Err(known.unfit(source, reason)),
+            Err(unavailable) => return Err(Failure::from(unavailable).into()),
         };
         let variants = Variants {
             large: self.store_variant(&known.photo.image, "large", &mut developed.large).await?,
@@ -47,12 +51,11 @@ impl Pipeline {
     /// Pixels on one of the cores. A photo that makes the decoder crash is damaged.
     pub(super) async fn decode<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&dyn Darkroom) -> Result<T, Rejection> + Send + 'static,
-    ) -> Result<T, Rejection> {
-        let darkroom = Arc::clone(&self.ports.darkroom);
-        self.cpu.run(move || work(darkroom.as_ref())).await.unwrap_or_else(|crashed| {
-            Err(Rejection { code: RejectCode::Damaged, message: format!("it makes the decoder crash: {crashed}") })
-        })
+        work: impl FnOnce(&dyn Darkroom) -> Result<T, DarkroomError> + Send + 'static,
+    ) -> Result<T, DarkroomError> {
+        let (darkroom, about) = (Arc::clone(&self.ports.darkroom), tracing::Span::current());
+        let work = move || about.in_scope(|| work(darkroom.as_ref()));
+        self.cpu.run(work).await.unwrap_or_else(|crashed| Err(rejection(&crashed).into()))
     }
 
     /// Takes over the pictures that somebody else has made. Where they are not there or cannot be read, we make our own.
@@ -66,13 +69,21 @@ impl Pipeline {
             move |darkroom| {
                 let dimensions = darkroom.measure(&original).unwrap_or_default();
                 let medium = darkroom.measure(&medium);
-                Ok((darkroom.open(&large), medium, dimensions, original))
+                match darkroom.open(&large) {
+                    Err(DarkroomError::Unavailable(why)) => Err(DarkroomError::Unavailable(why)),
+                    pixels => Ok((pixels.ok(), medium, dimensions, original)),
+                }
             }
         });
-        let Ok((pixels, measured, dimensions, original)) = measured.await else {
-            return Ok(Adoption::Unfinished(Vec::new())); // an original that crashes a decoder is damaged anyway
+        let (pixels, measured, dimensions, original) = match measured.await {
+            Ok(measured) => measured,
+            // An original that crashes a decoder is damaged anyway.
+            Err(DarkroomError::Rejected(_)) => return Ok(Adoption::Unfinished(Vec::new())),
+            Err(unavailable) => return Err(Failure::from(unavailable).into()),
         };
-        let (Ok(pixels), Some((width, height))) = (pixels, measured) else { return Ok(Adoption::Unfinished(original)) };
+        let (Some(pixels), Some((width, height))) = (pixels, measured) else {
+            return Ok(Adoption::Unfinished(original));
+        };
         let variants = Variants {
             large: Variant { key: large.0, width: pixels.width, height: pixels.height, bytes: large.2 },
             medium: Variant { key: medium.0, width, height, bytes: medium.2 },
@@ -99,6 +110,10 @@ impl Pipeline {
         self.ports.objects.put(&key, webp, Content::picture("image/webp"), PutMode::Replace).await?;
         Ok(Variant { key, width: picture.width, height: picture.height, bytes })
     }
+}
+
+fn rejection(crashed: &Crashed) -> Rejection {
+    Rejection { code: RejectCode::Damaged, message: format!("it makes the decoder crash: {crashed}") }
 }
 
 /// Whether somebody else's pictures serve.

@@ -19,8 +19,15 @@ fn develop(file: &[u8]) -> Developed {
 }
 
 fn refuse(file: &[u8]) -> (RejectCode, String) {
-    let rejection = Lab::default().develop(file).expect_err("no photo");
+    let rejection = rejection(Lab::default().develop(file));
     (rejection.code, rejection.message)
+}
+
+fn rejection<T: std::fmt::Debug>(made: Result<T, DarkroomError>) -> Rejection {
+    match made.expect_err("no photo") {
+        DarkroomError::Rejected(rejection) => rejection,
+        DarkroomError::Unavailable(why) => panic!("{why}"),
+    }
 }
 
 fn jpeg(width: u32, height: u32) -> Vec<u8> {
@@ -189,7 +196,7 @@ fn limits_hold() {
         (Limits { max_memory: 48 << 20, ..Limits::default() }, RejectCode::TooManyPixels),
     ];
     for (limits, code) in cases {
-        assert_eq!(lab(limits).develop(&file).expect_err("over the limit").code, code);
+        assert_eq!(rejection(lab(limits).develop(&file)).code, code);
     }
     let exact = Limits {
         max_bytes: file.len() as u64,

@@ -1,0 +1,279 @@
+//! Files that hurt whoever decodes them, and processes that somebody ends: neither costs any other photo.
+
+use std::{
+    fs::{self, Permissions},
+    os::unix::{fs::PermissionsExt, process::CommandExt},
+    path::Path,
+    process::Command,
+    time::Duration,
+};
+
+use image::{ExtendedColorType, ImageEncoder, codecs::png};
+use serde_json::{Value, json};
+
+use crate::{
+    platform::{Platform, Worker, created, eventually, within},
+    sparks::{Sparks, binary},
+};
+
+/// What files do, and what is said of them then; with a second and 128 MB for each.
+const HARM: [(&str, &str, &str); 7] = [
+    ("panic", "damaged", "it makes the decoder crash: hurt by a file"),
+    ("abort", "damaged", "it makes the decoder crash (SIGABRT): save it anew"),
+    ("exit", "damaged", "it makes the decoder crash (exit status: 7): save it anew"),
+    ("overflow", "damaged", "it makes the decoder crash (stack overflow): save it anew"),
+    ("segv", "damaged", "it makes the decoder crash (SIGSEGV): save it anew"),
+    ("spin", "damaged", "decoding it takes more than 1 s of computing: save it anew"),
+    ("eat", "too_many_pixels", "decoding it takes more than 128 MB of memory: save it anew"),
+];
+const TIGHT: [(&str, &str); 2] = [("SPARKS_LIMITS_MAX_SECONDS", "1"), ("SPARKS_LIMITS_MAX_MEMORY_MB", "128")];
+
+/// Lets files hurt. The value names a file: while it is there, who is told to sleep does.
+const ALLOWED: &str = "SPARKS_TEST_HURT";
+
+/// The photo with a comment that says what it does to whoever decodes it.
+fn hurting(photo: &[u8], what: &str) -> Vec<u8> {
+    let comment = format!("sparks-test-hurt:{what}");
+    let length = u16::try_from(comment.len() + 2).unwrap().to_be_bytes();
+    [&photo[..2], &[0xff, 0xfe], &length, comment.as_bytes(), &photo[2..]].concat()
+}
+
+/// The processes that decode for this one.
+fn developers(worker: u32) -> Vec<u32> {
+    let is_one = |pid: &u32| {
+        let Ok(status) = fs::read_to_string(format!("/proc/{pid}/status")) else { return false };
+        let is = |field: &str, value: &str| {
+            status.lines().any(|line| line.split_once(":\t").is_some_and(|(name, is)| name == field && is == value))
+        };
+        is("PPid", &worker.to_string()) && is("Name", "sparks-darkroom") && !status.contains("State:\tZ")
+    };
+    let pids = fs::read_dir("/proc").unwrap().filter_map(|entry| entry.unwrap().file_name().to_str()?.parse().ok());
+    pids.filter(is_one).collect()
+}
+
+fn is_there(pid: u32) -> bool {
+    fs::read_to_string(format!("/proc/{pid}/status")).is_ok_and(|status| !status.contains("State:\tZ"))
+}
+
+fn signal(name: &str, pid: u32) {
+    assert!(Command::new("kill").args([&format!("-{name}"), &pid.to_string()]).status().unwrap().success());
+}
+
+/// Code and message of every rejection in the log.
+fn rejections(sparks: &Sparks) -> Vec<(String, String)> {
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let reason = |event: &Value| (text(&event["data"]["reason"]["code"]), text(&event["data"]["reason"]["message"]));
+    let mut reasons: Vec<_> = sparks.events_of("PhotoRejected").iter().map(reason).collect();
+    reasons.sort();
+    reasons
+}
+
+fn harm() -> Vec<(String, String)> {
+    let mut harm: Vec<_> = HARM.iter().map(|(_, code, message)| ((*code).into(), (*message).into())).collect();
+    harm.sort();
+    harm
+}
+
+/// An album of good photos with those that hurt among them.
+fn fill(sparks: &Sparks) -> std::path::PathBuf {
+    let album = sparks.synth(10, 4, &[]);
+    let photo =
+        fs::read_dir(&album).unwrap().map(|entry| entry.unwrap().path()).find(|p| p.extension().unwrap() == "jpg");
+    let photo = fs::read(photo.unwrap()).unwrap();
+    for (what, ..) in HARM {
+        fs::write(album.join(format!("{what}.jpg")), hurting(&photo, what)).unwrap();
+    }
+    album
+}
+
+#[test]
+fn whatever_a_file_does_to_its_decoder_costs_that_file_alone() {
+    let sparks = Sparks::new();
+    let album = fill(&sparks);
+    let ingest = ["ingest", album.to_str().unwrap(), "--faces", "synthetic", "--jobs", "3", "--json"];
+    let output = sparks.command(ingest).envs(TIGHT).env(ALLOWED, "").output().unwrap();
+    let log = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{log}");
+    let summary: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&summary["processed"], &summary["failed"]), (&json!(10), &json!([])), "{summary}");
+    assert_eq!(rejections(&sparks), harm());
+    for (what, _, message) in HARM {
+        let rejected = summary["rejected"].as_array().unwrap().iter();
+        let told = rejected.filter(|file| file["path"].as_str().unwrap().ends_with(&format!("{what}.jpg")));
+        assert_eq!(told.map(|file| file["reason"].as_str().unwrap()).collect::<Vec<_>>(), [message], "{summary}");
+    }
+    assert_eq!(sparks.json(["verify"])["clean"], true);
+}
+
+#[test]
+fn a_worker_outlives_them_with_other_photos_in_its_hands() {
+    let platform = Platform::new(20, 5);
+    let worker = platform.worker(&[&TIGHT[..], &[(ALLOWED, ""), ("SPARKS_JOBS", "3")]].concat());
+    let images: Vec<String> = (0..20).map(|n| platform.upload(n)).collect();
+    for (n, (what, ..)) in HARM.into_iter().enumerate() {
+        platform.put(&format!("originals/{}.jpg", images[n * 2]), &hurting(&platform.picture(n * 2), what));
+    }
+    platform.send(&images.iter().map(|image| created(image)).collect::<Vec<_>>());
+    within(Duration::from_secs(120), "everything is settled", &mut || platform.unsettled() == 0);
+    assert_eq!(rejections(&platform.sparks), harm());
+    assert_eq!(platform.sparks.events_of("PhotoProcessed").len(), 20 - HARM.len());
+    assert_eq!((worker.get("/healthz").0, platform.letters().len()), (200, 0), "{}", worker.log());
+    assert!(worker.log().contains("memory allocation of"), "the last words are logged: {}", worker.log());
+}
+
+#[test]
+fn files_hurt_nobody_unless_the_environment_says_so() {
+    let sparks = Sparks::new();
+    let album = fill(&sparks);
+    let summary = sparks.json(["ingest", album.to_str().unwrap(), "--faces", "off"]);
+    assert_eq!(summary["processed"], 10 + HARM.len(), "{summary}");
+}
+
+#[test]
+fn isolation_can_be_turned_off() {
+    let sparks = Sparks::new();
+    let album = sparks.synth(3, 1, &[]);
+    let ingest = ["ingest", album.to_str().unwrap(), "--faces", "off", "--json"];
+    for (n, isolate) in ["false", "true"].into_iter().enumerate() {
+        let data = sparks.path(&n.to_string());
+        let output = sparks.command(ingest).arg("--data").arg(&data).env("SPARKS_DARKROOM_ISOLATE", isolate).output();
+        let output = output.unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+    let pictures = |n: u32| {
+        let folder = sparks.path(&n.to_string()).join("objects/processed");
+        let mut files: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+        files.sort();
+        files.iter().map(|file| (file.file_name().unwrap().to_owned(), fs::read(file).unwrap())).collect::<Vec<_>>()
+    };
+    assert_eq!(pictures(0).len(), 6);
+    assert!(pictures(0) == pictures(1), "the pictures are the same, to the byte");
+}
+
+/// A worker with one photo in its hands whose decoder sleeps, and as many others done as there are.
+fn asleep(settings: &[(&str, &str)]) -> (Platform, Worker) {
+    let platform = Platform::new(6, 2);
+    let hold = platform.sparks.path("hold");
+    fs::write(&hold, "").unwrap();
+    let hold = hold.to_str().unwrap().to_owned();
+    let ours = [(ALLOWED, &hold[..]), ("SPARKS_FACES_ANALYZER", "off"), ("SPARKS_JOBS", "2")];
+    let worker = platform.worker(&[&ours, settings].concat());
+    assert_eq!(developers(worker.process.id()), [], "none before the first photo");
+    let images: Vec<String> = (0..6).map(|n| platform.upload(n)).collect();
+    platform.put(&format!("originals/{}.jpg", images[0]), &hurting(&platform.picture(0), "sleep"));
+    platform.send(&images.iter().map(|image| created(image)).collect::<Vec<_>>());
+    eventually("the others are done", || platform.sparks.events_of("PhotoProcessed").len() == 5);
+    (platform, worker)
+}
+
+fn wake(platform: &Platform) {
+    fs::remove_file(platform.sparks.path("hold")).unwrap();
+}
+
+#[test]
+fn a_photo_whose_process_was_killed_is_done_by_another() {
+    let (platform, worker) = asleep(&[]);
+    let killed = developers(worker.process.id());
+    assert_eq!(killed.len(), 2, "one for each job");
+    killed.iter().for_each(|pid| signal("KILL", *pid));
+    eventually("it is said who is gone", || worker.log().contains("the process that decodes it was ended"));
+    wake(&platform);
+    eventually("the photo is done", || platform.sparks.events_of("PhotoProcessed").len() == 6);
+    assert_eq!(rejections(&platform.sparks), []);
+    eventually("nobody is kept without work for long", || developers(worker.process.id()).is_empty());
+    assert!(!killed.into_iter().any(is_there));
+    assert_eq!(worker.get("/healthz").0, 200);
+}
+
+#[test]
+fn nobody_is_left_behind_by_a_worker_that_was_killed() {
+    let (platform, mut worker) = asleep(&[]);
+    let developers = developers(worker.process.id());
+    assert_eq!(developers.len(), 2);
+    worker.process.kill().unwrap();
+    worker.process.wait().unwrap();
+    eventually("they end with it", || !developers.iter().any(|pid| is_there(*pid)));
+    wake(&platform);
+    platform.drain();
+    assert_eq!(platform.sparks.events_of("PhotoProcessed").len(), 6);
+}
+
+#[test]
+fn a_service_that_is_stopped_whole_finishes_its_photos() {
+    let (platform, mut worker) = asleep(&[]);
+    let developers = developers(worker.process.id());
+    for pid in &developers {
+        signal("TERM", *pid);
+        signal("INT", *pid);
+    }
+    worker.signal("TERM");
+    eventually("it takes no more messages", || worker.log().contains("no more messages are taken"));
+    wake(&platform);
+    assert_eq!(worker.ended(Duration::from_secs(25)), Some(0), "{}", worker.log());
+    assert_eq!(platform.sparks.events_of("PhotoProcessed").len(), 6, "{}", worker.log());
+    eventually("they end with it", || !developers.iter().any(|pid| is_there(*pid)));
+}
+
+#[test]
+fn a_decoder_that_hangs_is_ended_and_the_photo_is_not_to_blame() {
+    let (platform, worker) = asleep(&[TIGHT[0], ("SPARKS_QUEUE_MAX_RECEIVES", "2")]);
+    eventually("given up", || platform.letters().len() == 1);
+    let letter = platform.letters().remove(0).to_string();
+    assert!(letter.contains("no answer within 6 s") && letter.contains("unavailable"), "{letter}");
+    assert_eq!((rejections(&platform.sparks), worker.get("/healthz").0), (Vec::new(), 200));
+    wake(&platform);
+    platform.sparks.text(["dlq", "replay", "--all"]);
+    eventually("it is done", || platform.sparks.events_of("PhotoProcessed").len() == 6);
+}
+
+#[test]
+fn a_binary_that_cannot_be_run_is_waited_for_and_one_that_was_replaced_is_used_to_the_end() {
+    let platform = Platform::new(2, 1);
+    let copy = platform.sparks.path("sparks");
+    fs::copy(binary(), &copy).unwrap();
+    let opened = Command::new("chmod").arg("-R").arg("a+rwX").arg(platform.sparks.path(".")).status();
+    assert!(opened.unwrap().success());
+    let mode = |mode| fs::set_permissions(&copy, Permissions::from_mode(mode)).unwrap();
+    mode(0o755);
+    // Permissions do not stop root, so the worker runs as nobody.
+    let is_root = Command::new("id").arg("-u").output().unwrap().stdout == b"0\n";
+    let worker = platform.worker_by(&[("SPARKS_QUEUE_MAX_RECEIVES", "1000")], |command| {
+        let mut other = Command::new(&copy);
+        other.args(command.get_args()).current_dir("/");
+        command.get_envs().for_each(|(name, value)| drop(value.map(|value| other.env(name, value).get_envs().len())));
+        if is_root {
+            other.uid(65534).gid(65534);
+        }
+        other
+    });
+    mode(0o000);
+    platform.send(&[created(&platform.upload(0))]);
+    eventually("it is said", || worker.log().contains("no process to decode it: Permission denied"));
+    mode(0o755);
+    eventually("the photo is done", || platform.sparks.events_of("PhotoProcessed").len() == 1);
+
+    developers(worker.process.id()).into_iter().for_each(|pid| signal("KILL", pid));
+    fs::remove_file(&copy).unwrap();
+    fs::write(&copy, "another program").unwrap();
+    platform.send(&[created(&platform.upload(1))]);
+    eventually("the photo is done", || platform.sparks.events_of("PhotoProcessed").len() == 2);
+    assert_eq!((rejections(&platform.sparks), platform.letters()), (Vec::new(), Vec::new()));
+}
+
+/// As many pixels as a photo may have, with all that a PNG can have of each.
+fn largest_png(path: &Path) {
+    let (width, height) = (10_000, 5_000);
+    let pixel: Vec<u8> = [0x1234_u16, 0x8000, 0xfedc, 0x7fff].iter().flat_map(|sample| sample.to_ne_bytes()).collect();
+    let pixels = pixel.repeat(width * height);
+    let file = std::io::BufWriter::new(fs::File::create(path).unwrap());
+    let encoder = png::PngEncoder::new_with_quality(file, png::CompressionType::Fast, png::FilterType::NoFilter);
+    encoder.write_image(&pixels, width as u32, height as u32, ExtendedColorType::Rgba16).unwrap();
+}
+
+#[test]
+fn the_largest_photo_has_enough_memory_and_time() {
+    let sparks = Sparks::new();
+    largest_png(&sparks.path("largest.png"));
+    let summary = sparks.json(["ingest", "largest.png", "--faces", "off"]);
+    assert_eq!(summary["processed"], 1, "{summary}");
+}

@@ -1,0 +1,47 @@
+//! What a process that decodes photos may take.
+
+use std::{fs, io};
+
+use rustix::{
+    process::{Resource, Rlimit, getrlimit, setrlimit},
+    time::{ClockId, clock_gettime},
+};
+use sparks_config::Limits;
+
+/// The limits of this process.
+pub struct Confines {
+    max_seconds: u64,
+}
+
+impl Confines {
+    /// From now on this process can have so much more memory than it has. Who cannot have more aborts, and says so.
+    ///
+    /// Private writable memory is what counts: neither the binary with its models nor address space that is merely reserved.
+    pub fn enter(limits: &Limits) -> io::Result<Self> {
+        limit(Resource::Core, 0)?;
+        limit(Resource::Data, private_memory()?.saturating_add(limits.max_memory_mb << 20))?;
+        Ok(Self { max_seconds: limits.max_seconds })
+    }
+
+    /// From now on this process may compute for so many seconds, up to one more; then comes SIGXCPU. Time in which others
+    /// compute does not count.
+    pub fn renew(&self) -> io::Result<()> {
+        let used = clock_gettime(ClockId::ProcessCPUTime);
+        limit(Resource::Cpu, used.tv_sec.unsigned_abs() + 1 + self.max_seconds)
+    }
+}
+
+/// Sets what can be raised again, within what the system allows us.
+fn limit(resource: Resource, value: u64) -> io::Result<()> {
+    let maximum = getrlimit(resource).maximum;
+    let current = Some(maximum.map_or(value, |maximum| value.min(maximum)));
+    Ok(setrlimit(resource, Rlimit { current, maximum })?)
+}
+
+/// Bytes of private writable memory of this process.
+fn private_memory() -> io::Result<u64> {
+    let status = fs::read_to_string("/proc/self/status")?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmData:"));
+    let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+    Ok(kib.ok_or_else(|| io::Error::other("/proc/self/status does not tell the memory of this process"))? << 10)
+}

@@ -1,0 +1,20 @@
+//! Photos are decoded in processes of their own, so that a file that makes a decoder crash, run for ever or take all memory
+//! costs that file alone.
+//!
+//! [`Isolated`] is the worker's side: it hands files to a `pool` of processes, each a `developer`, and knows whose fault a
+//! `death` is. [`serve`] is the other side: this binary again, in its own `confines`. Both talk in frames (`frame`) through
+//! pipes (`line`). Deliberately absent: shared memory, which needs unsafe code, and a sandbox against what a decoder that was
+//! taken over may do to the machine.
+
+mod confines;
+mod death;
+mod developer;
+mod frame;
+mod hurt;
+mod isolated;
+mod line;
+mod pool;
+mod serve;
+
+pub use isolated::Isolated;
+pub use serve::serve;
