@@ -62,7 +62,8 @@ fn signal(name: &str, pid: u32) {
 /// Code and message of every rejection in the log.
 fn rejections(sparks: &Sparks) -> Vec<(String, String)> {
     let text = |value: &Value| value.as_str().unwrap().to_owned();
-    let reason = |event: &Value| (text(&event["data"]["reason"]["code"]), text(&event["data"]["reason"]["message"]));
+    let reason =
+        |event: &Value| (text(&event["event_data"]["reason"]["code"]), text(&event["event_data"]["reason"]["message"]));
     let mut reasons: Vec<_> = sparks.events_of("PhotoRejected").iter().map(reason).collect();
     reasons.sort();
     reasons
@@ -158,7 +159,7 @@ fn asleep(settings: &[(&str, &str)]) -> (Platform, Worker) {
     let hold = hold.to_str().unwrap().to_owned();
     let ours = [(ALLOWED, &hold[..]), ("SPARKS_FACES_ANALYZER", "off"), ("SPARKS_JOBS", "2")];
     let worker = platform.worker(&[&ours, settings].concat());
-    assert_eq!(developers(worker.process.id()), [], "none before the first photo");
+    assert!(developers(worker.process.id()).is_empty(), "none before the first photo");
     let images: Vec<String> = (0..6).map(|n| platform.upload(n)).collect();
     platform.put(&format!("originals/{}.jpg", images[0]), &hurting(&platform.picture(0), "sleep"));
     platform.send(&images.iter().map(|image| created(image)).collect::<Vec<_>>());
@@ -219,7 +220,7 @@ fn a_decoder_that_hangs_is_ended_and_the_photo_is_not_to_blame() {
     let (platform, worker) = asleep(&[TIGHT[0], ("SPARKS_QUEUE_MAX_RECEIVES", "2")]);
     eventually("given up", || platform.letters().len() == 1);
     let letter = platform.letters().remove(0).to_string();
-    assert!(letter.contains("no answer within 6 s") && letter.contains("unavailable"), "{letter}");
+    assert!(letter.contains("does not answer: nothing for 6 s") && letter.contains("unavailable"), "{letter}");
     assert_eq!((rejections(&platform.sparks), worker.get("/healthz").0), (Vec::new(), 200));
     wake(&platform);
     platform.sparks.text(["dlq", "replay", "--all"]);
@@ -240,7 +241,7 @@ fn a_binary_that_cannot_be_run_is_waited_for_and_one_that_was_replaced_is_used_t
     let worker = platform.worker_by(&[("SPARKS_QUEUE_MAX_RECEIVES", "1000")], |command| {
         let mut other = Command::new(&copy);
         other.args(command.get_args()).current_dir("/");
-        command.get_envs().for_each(|(name, value)| drop(value.map(|value| other.env(name, value).get_envs().len())));
+        other.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
         if is_root {
             other.uid(65534).gid(65534);
         }

@@ -53,7 +53,7 @@ fn reject((code, message): (RejectCode, String)) -> Rejection {
 impl fmt::Display for Death {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.status)?;
-        match self.last_words.lines().last() {
+        match self.last_words.lines().rfind(|line| !line.starts_with("note: ")) {
             Some(words) => write!(f, ": {words}"),
             None => Ok(()),
         }

@@ -59,10 +59,12 @@ pub fn spawn() -> io::Result<Child> {
 impl Developer {
     /// Hands the settings to a process that was just started.
     pub fn greet(mut process: Child, settings: &Settings) -> Result<Self, String> {
-        let line = Line::to(&mut process);
-        let mut this = match line {
+        let mut this = match Line::to(&mut process) {
             Ok(line) => Self { process, line },
-            Err(error) => return Err(error.to_string()),
+            Err(error) => {
+                end(&mut process);
+                return Err(error.to_string());
+            }
         };
         this.line.be_patient(START);
         let greeted = frame::write(&mut this.line, settings, &[]).and_then(|()| frame::read::<Ready>(&mut this.line));
@@ -102,7 +104,7 @@ impl Developer {
 
     fn silence(&mut self, error: &io::Error, patience: Duration) -> Silence {
         match error.kind() {
-            io::ErrorKind::TimedOut => Silence::Stuck(format!("no answer within {} s", patience.as_secs())),
+            io::ErrorKind::TimedOut => Silence::Stuck(format!("nothing for {} s", patience.as_secs())),
             io::ErrorKind::UnexpectedEof | io::ErrorKind::BrokenPipe => self.death(),
             _ => Silence::Stuck(error.to_string()),
         }
@@ -132,7 +134,11 @@ impl Picture {
 
 impl Drop for Developer {
     fn drop(&mut self) {
-        // It has nothing in its hands that anybody waits for.
-        self.process.kill().and_then(|()| self.process.wait()).ok();
+        end(&mut self.process);
     }
+}
+
+/// Ends a process that has nothing in its hands that anybody waits for.
+fn end(process: &mut Child) {
+    process.kill().and_then(|()| process.wait()).ok();
 }

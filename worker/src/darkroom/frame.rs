@@ -8,6 +8,9 @@ use sparks_domain::{Rejection, TakenAt};
 /// No head is longer than this; the longest are the settings.
 const LONGEST_HEAD: u32 = 1 << 20;
 
+/// Memory for so many bytes is taken before any has come: whoever decodes may have lost its mind.
+const TRUSTED: usize = 64 << 20;
+
 /// The process has its settings, and keeps to its limits from now on.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Ready;
@@ -72,9 +75,9 @@ pub fn read<T: DeserializeOwned>(from: &mut impl Read) -> io::Result<T> {
 
 /// Reads what follows a head.
 pub fn bytes(from: &mut impl Read, count: usize) -> io::Result<Vec<u8>> {
-    let mut bytes = vec![0; count];
-    from.read_exact(&mut bytes)?;
-    Ok(bytes)
+    let mut bytes = Vec::with_capacity(count.min(TRUSTED));
+    from.take(count as u64).read_to_end(&mut bytes)?;
+    if bytes.len() < count { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(bytes) }
 }
 
 #[cfg(test)]
@@ -105,5 +108,6 @@ mod tests {
         let kind = |wire: &[u8]| read::<Order>(&mut &wire[..]).unwrap_err().kind();
         assert_eq!(kind(&[0xff; 100]), io::ErrorKind::InvalidData);
         assert_eq!(kind(b"\x02\0\0\0[]"), io::ErrorKind::InvalidData);
+        assert_eq!(bytes(&mut &b"abc"[..], usize::MAX).unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
     }
 }

@@ -13,7 +13,7 @@ use super::{
     pool::Pool,
 };
 
-/// How many times as long as it may compute a developer may take, on a machine that is busy with other things.
+/// How many times as long as it may compute a developer may do nothing.
 const PATIENCE: u32 = 6;
 
 /// Whatever decodes foreign bytes is done by another process. Headers are read here: that allocates nothing, and loops no
