@@ -18,14 +18,18 @@ fn giant_png() -> Vec<u8> {
     ihdr.extend(60_000_u32.to_be_bytes());
     ihdr.extend(60_000_u32.to_be_bytes());
     ihdr.extend([8, 2, 0, 0, 0]);
-    let crc = ihdr.iter().fold(!0_u32, |crc, byte| {
-        (0..8).fold(crc ^ u32::from(*byte), |crc, _| if crc & 1 == 1 { (crc >> 1) ^ 0xEDB8_8320 } else { crc >> 1 })
-    });
     let mut png = b"\x89PNG\r\n\x1a\n\0\0\0\x0d".to_vec();
-    png.extend(ihdr);
-    png.extend((!crc).to_be_bytes());
+    png.extend(&ihdr);
+    png.extend(crc(&ihdr).to_be_bytes());
     png.extend(b"\0\0\0\0IDAT");
     png
+}
+
+/// What stands behind every part of a PNG.
+pub fn crc(part: &[u8]) -> u32 {
+    !part.iter().fold(!0_u32, |crc, byte| {
+        (0..8).fold(crc ^ u32::from(*byte), |crc, _| if crc & 1 == 1 { (crc >> 1) ^ 0xEDB8_8320 } else { crc >> 1 })
+    })
 }
 
 fn fill(folder: &Path) {

@@ -3,15 +3,15 @@
 use std::{
     fs::{self, Permissions},
     os::unix::{fs::PermissionsExt, process::CommandExt},
-    path::Path,
+    path::PathBuf,
     process::Command,
     time::Duration,
 };
 
-use image::{ExtendedColorType, ImageEncoder, codecs::png};
 use serde_json::{Value, json};
 
 use crate::{
+    bad_files::crc,
     platform::{Platform, Worker, created, eventually, within},
     sparks::{Sparks, binary},
 };
@@ -76,7 +76,7 @@ fn harm() -> Vec<(String, String)> {
 }
 
 /// An album of good photos with those that hurt among them.
-fn fill(sparks: &Sparks) -> std::path::PathBuf {
+fn fill(sparks: &Sparks) -> PathBuf {
     let album = sparks.synth(10, 4, &[]);
     let photo =
         fs::read_dir(&album).unwrap().map(|entry| entry.unwrap().path()).find(|p| p.extension().unwrap() == "jpg");
@@ -261,20 +261,34 @@ fn a_binary_that_cannot_be_run_is_waited_for_and_one_that_was_replaced_is_used_t
     assert_eq!((rejections(&platform.sparks), platform.letters()), (Vec::new(), Vec::new()));
 }
 
-/// As many pixels as a photo may have, with all that a PNG can have of each.
-fn largest_png(path: &Path) {
-    let (width, height) = (10_000, 5_000);
-    let pixel: Vec<u8> = [0x1234_u16, 0x8000, 0xfedc, 0x7fff].iter().flat_map(|sample| sample.to_ne_bytes()).collect();
-    let pixels = pixel.repeat(width * height);
-    let file = std::io::BufWriter::new(fs::File::create(path).unwrap());
-    let encoder = png::PngEncoder::new_with_quality(file, png::CompressionType::Fast, png::FilterType::NoFilter);
-    encoder.write_image(&pixels, width as u32, height as u32, ExtendedColorType::Rgba16).unwrap();
+/// As many pixels as a photo may have, with all that a PNG can have of each, and all of it zero.
+fn largest_png() -> Vec<u8> {
+    let (width, height) = (10_000_u32, 5_000_u32);
+    let size = [width.to_be_bytes(), height.to_be_bytes()].concat();
+    let part = |name: &[u8], data: &[u8]| {
+        let (length, part) = (u32::try_from(data.len()).unwrap(), [name, data].concat());
+        [&length.to_be_bytes()[..], &part, &crc(&part).to_be_bytes()].concat()
+    };
+    let header = part(b"IHDR", &[&size[..], &[16, 6, 0, 0, 0]].concat());
+    let zeros = height * (1 + width * 8);
+    [&b"\x89PNG\r\n\x1a\n"[..], &header, &part(b"IDAT", &zlib_of_zeros(zeros)), &part(b"IEND", b"")].concat()
+}
+
+/// So many zeros, compressed: one, then as often as possible "258 more of these", then the rest.
+fn zlib_of_zeros(count: u32) -> Vec<u8> {
+    let (one, many, end) = ("00110000", "1100010100000", "0000000");
+    let bits = ["110", one, &many.repeat(((count - 1) / 258) as usize), &one.repeat(((count - 1) % 258) as usize), end];
+    let bits = bits.concat();
+    let byte = |bits: &[u8]| bits.iter().rev().fold(0_u8, |byte, bit| byte << 1 | (bit - b'0'));
+    let checksum = (count % 65_521) << 16 | 1;
+    let compressed = bits.as_bytes().chunks(8).map(byte);
+    [0x78, 0x01].into_iter().chain(compressed).chain(checksum.to_be_bytes()).collect()
 }
 
 #[test]
 fn the_largest_photo_has_enough_memory_and_time() {
     let sparks = Sparks::new();
-    largest_png(&sparks.path("largest.png"));
+    fs::write(sparks.path("largest.png"), largest_png()).unwrap();
     let summary = sparks.json(["ingest", "largest.png", "--faces", "off"]);
     assert_eq!(summary["processed"], 1, "{summary}");
 }
