@@ -6,6 +6,8 @@
 //! pipes (`line`). Deliberately absent: shared memory, which needs unsafe code, and a sandbox against what a decoder that was
 //! taken over may do to the machine.
 
+#![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test that meets the unexpected may stop"))]
+
 mod confines;
 mod death;
 mod developer;
