@@ -15,6 +15,8 @@ use crate::{
 };
 
 #[cfg(test)]
+mod colour_tests;
+#[cfg(test)]
 mod hostile;
 #[cfg(test)]
 mod tests;
@@ -82,8 +84,8 @@ impl Darkroom for Lab {
 
         // Turned and brought to sRGB after shrinking: the full picture would need its memory twice, and more time.
         // `medium` is not made of `large`, whose settings may leave too little of a panorama's height.
-        let large = colours.develop(self.large.pick(&full, exif.orientation)?.upright(exif.orientation));
-        let medium = colours.develop(self.medium.pick(&full, exif.orientation)?.upright(exif.orientation));
+        let large = self.large.pick(&full, exif.orientation)?.upright(exif.orientation).develop(&colours);
+        let medium = self.medium.pick(&full, exif.orientation)?.upright(exif.orientation).develop(&colours);
         drop(full);
 
         Ok(Developed {
@@ -101,8 +103,9 @@ impl Darkroom for Lab {
         let (format, header) = self.admit(picture)?;
         let exif = header.exif.map(Exif::read).unwrap_or_default();
         let Decoded { raster: full, profile } = decode(format, picture, &self.limits)?;
-        let picture = self.large.pick(&full, exif.orientation)?.upright(exif.orientation);
-        Ok(Colours::of(full.model, profile.as_deref()).develop(picture).over_white())
+        let colours = Colours::of(full.model, profile.as_deref());
+        let large = self.large.pick(&full, exif.orientation)?.upright(exif.orientation);
+        Ok(large.develop(&colours).over_white())
     }
 
     fn crop(&self, pixels: &Pixels, bounds: FaceBox) -> Result<Vec<u8>, Rejection> {

@@ -1,6 +1,8 @@
 //! Decoded pixels.
 
-/// What a pixel's numbers stand for.
+use crate::{colour::Colours, picture::Picture};
+
+/// What a pixel's channels stand for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Model {
     Grey,
@@ -58,6 +60,12 @@ impl Raster {
         self.samples.truncate(pixels * alpha);
         self.samples.shrink_to_fit();
         Self { model: self.model.without_alpha(), ..self }
+    }
+
+    /// The same picture in sRGB.
+    pub(crate) fn develop(self, colours: &Colours) -> Picture {
+        let Self { width, height, model, samples } = self;
+        Picture { width, height, alpha: model.has_alpha(), samples: colours.to_srgb(samples) }
     }
 }
 

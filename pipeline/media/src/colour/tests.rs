@@ -1,15 +1,136 @@
+use std::{fs, path::PathBuf};
+
+use fastrand::Rng;
+use moxcms::ColorProfile;
+
 use super::*;
 
-fn raster(model: Model, samples: &[u8]) -> Raster {
-    Raster { width: (samples.len() / model.channels()) as u32, height: 1, model, samples: samples.to_vec() }
+const INKS: &[u8] = include_bytes!("chemical_proof.icc");
+
+impl Colours {
+    fn is_srgb(&self) -> bool {
+        matches!(self.meaning, Meaning::Srgb)
+    }
 }
 
-fn developed(model: Model, profile: Option<&[u8]>, samples: &[u8]) -> Vec<u8> {
-    Colours::of(model, profile).develop(raster(model, samples)).samples
+fn encoded(profile: ColorProfile) -> Vec<u8> {
+    profile.encode().expect("a profile")
+}
+
+/// One of the charts' own, between two markers of a JPEG.
+fn from_chart(name: &str) -> Vec<u8> {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/colour").join(name);
+    let chart = fs::read(path).expect("a chart");
+    let name = b"ICC_PROFILE\0\x01\x01";
+    let at = chart.windows(name.len()).position(|bytes| bytes == name).expect("a profile");
+    let length = usize::from(u16::from_be_bytes([chart[at - 2], chart[at - 1]])) - 2 - name.len();
+    chart[at + name.len()..][..length].to_vec()
 }
 
 #[test]
-fn grey_becomes_colour() {
-    assert_eq!(developed(Model::Grey, None, &[7, 9]), [7, 7, 7, 9, 9, 9]);
-    assert_eq!(developed(Model::GreyAlpha, None, &[7, 100]), [7, 7, 7, 100]);
+fn without_a_profile_everything_but_inks_is_srgb() {
+    assert_eq!(Colours::of(Model::Grey, None).to_srgb(vec![7, 9]), [7, 7, 7, 9, 9, 9]);
+    assert_eq!(Colours::of(Model::GreyAlpha, None).to_srgb(vec![7, 100]), [7, 7, 7, 100]);
+    assert_eq!(Colours::of(Model::Rgb, None).to_srgb(vec![1, 2, 3]), [1, 2, 3]);
+    assert_eq!(Colours::of(Model::Rgba, None).to_srgb(vec![1, 2, 3, 4]), [1, 2, 3, 4]);
+    let paper_and_black = Colours::of(Model::Cmyk, None).to_srgb(vec![0, 0, 0, 0, 255, 255, 255, 255]);
+    assert!(paper_and_black[..3].iter().all(|light| *light > 250), "{paper_and_black:?}");
+    assert!(paper_and_black[3..].iter().all(|light| *light < 10), "{paper_and_black:?}");
+}
+
+#[test]
+fn srgb_is_known_under_every_name() {
+    let srgb = encoded(ColorProfile::new_srgb());
+    assert!(Colours::of(Model::Rgb, Some(&srgb)).is_srgb());
+    assert!(Colours::of(Model::Rgba, Some(&srgb)).is_srgb());
+    for other in [ColorProfile::new_display_p3(), ColorProfile::new_adobe_rgb(), ColorProfile::new_bt2020()] {
+        assert!(!Colours::of(Model::Rgb, Some(&encoded(other))).is_srgb());
+    }
+}
+
+#[test]
+fn alpha_stays_as_it_is() {
+    let p3 = encoded(ColorProfile::new_display_p3());
+    let opaque = Colours::of(Model::Rgb, Some(&p3)).to_srgb(vec![200, 100, 50]);
+    assert_eq!(Colours::of(Model::Rgba, Some(&p3)).to_srgb(vec![200, 100, 50, 77]), [&opaque[..], &[77]].concat());
+    let gamma = encoded(ColorProfile::new_gray_with_gamma(1.0));
+    let grey = Colours::of(Model::Grey, Some(&gamma)).to_srgb(vec![55]);
+    assert!(grey.iter().all(|light| light.abs_diff(128) <= 1), "{grey:?}");
+    assert_eq!(Colours::of(Model::GreyAlpha, Some(&gamma)).to_srgb(vec![55, 77]), [&grey[..], &[77]].concat());
+}
+
+#[test]
+fn a_profile_for_other_pixels_is_ignored() {
+    let p3 = encoded(ColorProfile::new_display_p3());
+    let gamma = encoded(ColorProfile::new_gray_with_gamma(1.0));
+    for (model, misfits) in [
+        (Model::Rgb, [INKS, &gamma]),
+        (Model::Rgba, [INKS, &gamma]),
+        (Model::Grey, [INKS, &p3]),
+        (Model::GreyAlpha, [INKS, &p3]),
+    ] {
+        assert!(misfits.iter().all(|icc| Colours::of(model, Some(icc)).is_srgb()), "{model:?}");
+    }
+    let inks = vec![10, 60, 110, 20];
+    assert_eq!(Colours::of(Model::Cmyk, Some(&p3)).to_srgb(inks.clone()), Colours::of(Model::Cmyk, None).to_srgb(inks));
+}
+
+#[test]
+fn one_large_table_under_many_names_is_not_read_for_each() {
+    let entry = &INKS[132 + 4 * 12..132 + 5 * 12];
+    assert_eq!(&entry[..4], b"A2B0");
+    let tags = 50_000_u32;
+    let mut hostile = [&INKS[..128], &tags.to_be_bytes(), &entry.repeat(tags as usize)].concat();
+    let at = hostile.len() as u32;
+    hostile.extend(&INKS[192..]);
+    hostile[132..].chunks_exact_mut(12).take(tags as usize).for_each(|entry| {
+        let offset = u32::from_be_bytes([entry[4], entry[5], entry[6], entry[7]]);
+        entry[4..8].copy_from_slice(&(at + offset - 192).to_be_bytes());
+    });
+    let pixels = vec![10, 60, 110, 20];
+    let seen = Colours::of(Model::Cmyk, Some(&hostile)).to_srgb(pixels.clone());
+    assert_eq!(seen, Colours::of(Model::Cmyk, None).to_srgb(pixels));
+}
+
+/// Changed bytes, numbers that are too large, and parts that are gone or twice there.
+fn mutated(random: &mut Rng, icc: &[u8]) -> Vec<u8> {
+    let mut icc = icc.to_vec();
+    for _ in 0..random.usize(1..6) {
+        // What says how long things are stands at the beginning of profiles and of their tables.
+        let end = if random.bool() { icc.len() } else { icc.len().min(600) };
+        let at = random.usize(0..end - 4);
+        match random.u8(0..6) {
+            0 => icc[at] = random.u8(..),
+            1 => icc[at] ^= 1 << random.u8(0..8),
+            2 => icc[at..at + 4].copy_from_slice(&[0xff; 4]),
+            3 => icc[at..at + 4].copy_from_slice(&[0; 4]),
+            4 => icc[at..at + 4].copy_from_slice(&random.u32(0..200_000).to_be_bytes()),
+            _ if icc.len() > 400 => icc.truncate(random.usize(200..icc.len())),
+            _ => {}
+        }
+    }
+    icc
+}
+
+#[test]
+fn no_mutation_of_a_profile_is_a_panic() {
+    let profiles = [
+        (Model::Rgb, encoded(ColorProfile::new_display_p3()), 4_000),
+        (Model::Rgba, from_chart("prophoto.jpg"), 4_000),
+        (Model::Rgb, from_chart("adobe-rgb.jpg"), 4_000),
+        (Model::Grey, from_chart("grey-gamma.jpg"), 4_000),
+        (Model::Cmyk, from_chart("cmyk-profile.jpg"), 1_000),
+    ];
+    let mut random = Rng::with_seed(2014);
+    let mut usable = 0;
+    for (model, icc, times) in profiles {
+        let pixels: Vec<u8> = (0..model.channels() * 64).map(|_| random.u8(..)).collect();
+        let bytes = Colours::of(model, None).to_srgb(pixels.clone()).len();
+        for _ in 0..times {
+            let colours = Colours::of(model, Some(&mutated(&mut random, &icc)));
+            assert_eq!(colours.to_srgb(pixels.clone()).len(), bytes);
+            usable += usize::from(!colours.is_srgb());
+        }
+    }
+    assert!(usable > 2_000, "too few mutations got as far as a transformation: {usable}");
 }

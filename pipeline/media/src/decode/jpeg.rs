@@ -11,7 +11,6 @@ use super::{Decoded, damaged, too_much_memory, unsupported};
 use crate::{
     Limits,
     format::Format,
-    header::jpeg::has_adobe_marker,
     raster::{Model, Raster},
 };
 
@@ -45,8 +44,9 @@ pub(super) fn decode(file: &[u8], limits: &Limits) -> Result<Decoded, Rejection>
     if stored == ColorSpace::YCCK {
         without_luma(&mut samples);
     }
-    // Adobe's programs write how much paper is left, and say that they wrote the file.
-    if model == Model::Cmyk && has_adobe_marker(file) {
+    // Inks are stored as what they leave of the paper. Files that do not say that they are Adobe's are no exception:
+    // so do libvips and Pillow.
+    if model == Model::Cmyk {
         samples.iter_mut().for_each(|sample| *sample = !*sample);
     }
     Ok(Decoded { raster: Raster { width, height, model, samples }, profile: decoder.icc_profile() })

@@ -19,7 +19,6 @@ const END_OF_IMAGE: u8 = 0xd9;
 const START_OF_SCAN: u8 = 0xda;
 const APP1: u8 = 0xe1;
 const APP2: u8 = 0xe2;
-const APP14: u8 = 0xee;
 
 /// Whether the image gets to its end, in few enough scans, and is all there. Decoders paint the missing part grey instead
 /// of complaining. What follows the end is somebody else's: videos of motion photos, further pictures.
@@ -76,11 +75,6 @@ pub(super) fn metadata(file: &[u8]) -> Metadata<'_> {
         }
     }
     metadata
-}
-
-/// Whether one of Adobe's programs wrote the file: it says what the components stand for.
-pub(crate) fn has_adobe_marker(file: &[u8]) -> bool {
-    before_pixels(file).any(|(marker, content)| marker == APP14 && content.starts_with(b"Adobe"))
 }
 
 fn before_pixels(file: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
