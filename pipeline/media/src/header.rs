@@ -81,8 +81,8 @@ impl Said {
     /// the picture.
     fn memory(&self, file: u64) -> u64 {
         let pixels = u64::from(self.width) * u64::from(self.height);
-        let shrinking = pixels * if self.alpha { 8 } else { 3 };
-        file + self.decoding.max(shrinking) + Self::VARIANTS
+        let shrinking = pixels.saturating_mul(if self.alpha { 8 } else { 3 });
+        self.decoding.max(shrinking).saturating_add(file + Self::VARIANTS)
     }
 }
 

@@ -51,7 +51,8 @@ impl Png {
     pub(super) fn memory(&self) -> u64 {
         let stored = self.channels * if self.deep { 2 } else { 1 };
         let in_colour = if self.channels < 3 { self.channels + self.channels + 2 } else { 0 };
-        u64::from(self.width) * u64::from(self.height) * stored.max(in_colour)
+        // Sizes are not checked yet.
+        (u64::from(self.width) * u64::from(self.height)).saturating_mul(stored.max(in_colour))
     }
 
     pub(super) fn has_alpha(&self) -> bool {

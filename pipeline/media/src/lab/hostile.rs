@@ -206,6 +206,11 @@ mod pngs {
             RejectCode::TooManyPixels,
             "60000 x 60000 pixels are",
         );
+        refused(
+            &file([u32::MAX, u32::MAX], [16, 6, 0, 0, 0], b""),
+            RejectCode::TooManyPixels,
+            "4294967295 x 4294967295",
+        );
         refused(&file([4_000, 4_000], INTERLACED, &zlib(&[0])), RejectCode::Damaged, "the PNG ");
     }
 

@@ -20,7 +20,7 @@ const RESTART_INTERVAL: u8 = 0xdd;
 const RESTARTS: RangeInclusive<u8> = 0xd0..=0xd7;
 
 /// A scan that misses no more than one in so many blocks is taken: cameras do forget the last few.
-const MISSING_SHARE: u64 = 50;
+const MISSING_SHARE: u64 = 200;
 /// Padding before a marker is no damage, up to this much and a share of the data.
 const PADDING: u64 = 1024;
 
