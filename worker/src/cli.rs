@@ -153,9 +153,6 @@ Examples:
     Faces(FacesArgs),
     /// List the face models inside this binary
     Models,
-    /// Decode photos for the worker that started this process
-    #[command(hide = true)]
-    Darkroom,
     /// Print completions for a shell
     #[command(after_help = "Example:\n  sparks completions bash > /etc/bash_completion.d/sparks")]
     Completions {

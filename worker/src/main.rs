@@ -26,10 +26,11 @@ use telemetry::logs;
 use wiring::WrongUse;
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
-    if matches!(cli.command, Command::Darkroom) {
+    // Whoever decodes photos needs neither threads nor logs, and nobody is to type this.
+    if std::env::args_os().nth(1).is_some_and(|command| command == darkroom::COMMAND) {
         return darkroom::serve().map_or_else(|error| complain(&error.into()), |()| ExitCode::SUCCESS);
     }
+    let cli = Cli::parse();
     let runs = matches!(cli.command, Command::Run(_));
     logs::start(if runs { logs::Style::Worker } else { logs::Style::Command });
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
@@ -67,7 +68,6 @@ async fn run(cli: Cli, output: &mut Output) -> anyhow::Result<ExitCode> {
         Command::Models => commands::models::run(output),
         Command::Faces(args) => commands::faces::run(global, args, output).await,
         Command::Synth(args) => commands::synth::run(args, output),
-        Command::Darkroom => Ok(ExitCode::SUCCESS), // needs nothing of what is here by now, see `main`
         Command::Completions { shell } => commands::completions::run(shell, output),
     }
 }

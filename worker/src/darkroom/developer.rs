@@ -12,6 +12,7 @@ use sparks_config::Settings;
 use sparks_engine::Pixels;
 
 use super::{
+    COMMAND,
     death::Death,
     frame::{self, Answer, Order, Picture, Ready, Task},
     hurt::Hurt,
@@ -51,7 +52,7 @@ pub fn spawn() -> io::Result<Child> {
     let binary = if cfg!(target_os = "linux") { "/proc/self/exe".into() } else { std::env::current_exe()? };
     let mut command = Command::new(binary);
     // Whoever decodes foreign bytes needs no secrets of the environment, and holds no folder.
-    command.arg0("sparks").arg("darkroom").env_clear().envs(Hurt::passed_on()).current_dir("/");
+    command.arg0("sparks").arg(COMMAND).env_clear().envs(Hurt::passed_on()).current_dir("/");
     // Ctrl-C goes to all of a group, and work in hand is to be finished.
     command.process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()
 }

@@ -18,5 +18,8 @@ mod line;
 mod pool;
 mod serve;
 
+/// What this binary is called with to decode photos for the process that started it.
+pub const COMMAND: &str = "darkroom";
+
 pub use isolated::Isolated;
 pub use serve::serve;
