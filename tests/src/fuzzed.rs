@@ -41,7 +41,7 @@ pub fn photo(file: &[u8]) {
             assert_eq!(pixels.rgb.len(), pixels.width as usize * pixels.height as usize * 3);
             assert!(!developed.large.webp.is_empty() && !developed.medium.webp.is_empty());
         }
-        Err(rejection) => check_sentence(&rejection.message),
+        Err(error) => check_sentence(&error.to_string()),
     }
 }
 

@@ -100,7 +100,7 @@ impl Order {
     /// The bytes of both pictures.
     fn develop(&self, lab: &Lab, file: &Path) -> Result<(usize, usize), String> {
         let original = fs::read(file).map_err(|error| error.to_string())?;
-        let developed = lab.develop(&original).map_err(|rejection| rejection.message)?;
+        let developed = lab.develop(&original).map_err(|rejection| rejection.to_string())?;
         let (large, medium) = (developed.large.webp, developed.medium.webp);
         if let Some(folder) = &self.out {
             let name = file.file_name().unwrap_or_default().to_string_lossy();

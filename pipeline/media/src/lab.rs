@@ -4,7 +4,7 @@ use sparks_domain::{FaceBox, RejectCode, Rejection};
 use sparks_engine::{Darkroom, DarkroomError, Description, Developed, Pixels};
 
 use crate::{
-    CropSpec, Limits, VariantSpec,
+    CropSpec, Fit, Limits, VariantSpec,
     colour::Colours,
     crop,
     decode::{Decoded, decode},
@@ -83,10 +83,11 @@ impl Darkroom for Lab {
         let (width, height) = exif.orientation.upright_size(full.width, full.height);
 
         // Turned and brought to sRGB after shrinking: the full picture would need its memory twice, and more time.
-        // `medium` is not made of `large`, whose settings may leave too little of a panorama's height.
-        let large = self.large.pick(&full, exif.orientation)?.upright(exif.orientation).develop(&colours);
-        let medium = self.medium.pick(&full, exif.orientation)?.upright(exif.orientation).develop(&colours);
+        let large = self.large.pick(&full, exif.orientation)?;
+        let shows_all = self.large.fit == Fit::Inside && self.medium.can_be_of(&large, &full, exif.orientation);
+        let medium = self.medium.pick(if shows_all { &large } else { &full }, exif.orientation)?;
         drop(full);
+        let [large, medium] = [large, medium].map(|raster| raster.upright(exif.orientation).develop(&colours));
 
         Ok(Developed {
             mime_type: format.mime_type(),

@@ -49,13 +49,26 @@ impl VariantSpec {
 
     /// The part of a picture, in its size, as stored: still to be turned upright.
     pub(crate) fn pick(&self, full: &Raster, orientation: Orientation) -> Result<Raster, Rejection> {
-        let (width, height) = orientation.upright_size(self.width.max(1), self.height.max(1));
-        let plan = match self.fit {
-            Fit::Inside => Plan::inside(full.width, full.height, width, height),
-            Fit::Cover => Plan::cover(full.width, full.height, width, height),
-        };
+        let plan = self.plan(full, orientation);
         let samples = resample(&full.samples, (full.width, full.height), full.model, &plan)?;
         Ok(Raster { width: plan.width, height: plan.height, model: full.model, samples })
+    }
+
+    /// Whether it can be made of a smaller picture of the whole photo: one of twice its resolution shows no difference.
+    pub(crate) fn can_be_of(&self, smaller: &Raster, full: &Raster, orientation: Orientation) -> bool {
+        let Plan { part: [.., part_width, part_height], width, height } = self.plan(full, orientation);
+        let needed = (f64::from(width) / part_width).max(f64::from(height) / part_height);
+        let there =
+            (f64::from(smaller.width) / f64::from(full.width)).min(f64::from(smaller.height) / f64::from(full.height));
+        there >= 2.0 * needed
+    }
+
+    fn plan(&self, full: &Raster, orientation: Orientation) -> Plan {
+        let (width, height) = orientation.upright_size(self.width.max(1), self.height.max(1));
+        match self.fit {
+            Fit::Inside => Plan::inside(full.width, full.height, width, height),
+            Fit::Cover => Plan::cover(full.width, full.height, width, height),
+        }
     }
 
     pub(crate) fn encode(&self, picture: &Picture) -> Result<Rendered, Rejection> {

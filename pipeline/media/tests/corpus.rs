@@ -86,7 +86,7 @@ fn try_out(lab: &Lab, file: PathBuf) -> Trial {
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         lab.describe(&bytes);
         lab.measure(&bytes);
-        lab.develop(&bytes).map(drop).map_err(|rejection| rejection.message)
+        lab.develop(&bytes).map(drop).map_err(|error| error.to_string())
     }));
     let took = cpu_time().saturating_sub(start);
     let memory = status("VmHWM").saturating_sub(before);

@@ -388,11 +388,11 @@ fn part(
     let bits = |lane: usize| costs.block(3, 0, near, counts[lane] as usize, |n| levels[n].as_array()[lane]);
     let mut best = (bits(first), first);
     let mut least = floors[first] + best.0 * per_bit;
-    for lane in 0..8 {
-        if lane != first && floors[lane] < least {
+    for (lane, floor) in floors.into_iter().enumerate() {
+        if lane != first && floor < least {
             let bits = bits(lane);
-            if floors[lane] + bits * per_bit < least {
-                least = floors[lane] + bits * per_bit;
+            if floor + bits * per_bit < least {
+                least = floor + bits * per_bit;
                 best = (bits, lane);
             }
         }
@@ -413,7 +413,7 @@ fn likeliest(source: &[u8; 16], guesses: &[[u8; 16]; 10], headers: &[u16; 10], s
     let mut far = [0; 10];
     for (mode, guess) in guesses.iter().enumerate() {
         let difference: u32 = source.iter().zip(guess).map(|(a, b)| u32::from(a.abs_diff(*b))).sum();
-        far[mode] = difference + (u32::from(headers[mode]) * step >> 9);
+        far[mode] = difference + ((u32::from(headers[mode]) * step) >> 9);
     }
     let (mut worst, mut second) = (0, 1);
     if far[1] > far[0] {
@@ -519,14 +519,14 @@ fn leave(context: &mut Context, luma: &Coded, colour: &Colour, tokens: &mut Toke
         uv: [0, 4].map(|plane| std::array::from_fn(|n| colour.pixels[plane + 2 + n / 4][12 + n % 4])),
         coded: above,
         modes: std::array::from_fn(|n| modes[12 + n]),
-        errors: errors(|[_, third, fourth]| [third, fourth - (3 * i32::from(fourth) >> 2) as i8]),
+        errors: errors(|[_, third, fourth]| [third, fourth - ((3 * i32::from(fourth)) >> 2) as i8]),
     };
     let right = Side {
         y: std::array::from_fn(|n| luma.pixels[n / 4 * 4 + 3][n % 4 * 4 + 3]),
         uv: [0, 4].map(|plane| std::array::from_fn(|n| colour.pixels[plane + n / 4 * 2 + 1][n % 4 * 4 + 3])),
         coded: left,
         modes: std::array::from_fn(|n| modes[n * 4 + 3]),
-        errors: errors(|[second, _, fourth]| [second, (3 * i32::from(fourth) >> 2) as i8]),
+        errors: errors(|[second, _, fourth]| [second, ((3 * i32::from(fourth)) >> 2) as i8]),
     };
     context.advance(below, right);
 }

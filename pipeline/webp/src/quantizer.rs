@@ -27,7 +27,7 @@ pub(crate) struct Matrix {
 impl Matrix {
     fn new(step: [u16; 2], bias: [i32; 2], sharpens: bool) -> Self {
         const SHARPEN: [u32; 16] = [0, 30, 60, 90, 30, 60, 90, 90, 60, 90, 90, 90, 90, 90, 90, 90];
-        let sharpen = |n: usize| (SHARPEN[n] * u32::from(step[usize::from(n > 0)]) >> 11) as i16;
+        let sharpen = |n: usize| ((SHARPEN[n] * u32::from(step[usize::from(n > 0)])) >> 11) as i16;
         Self {
             step: step.map(|step| step as i16),
             inverse: step.map(|step| ((1_i32 << 17) / i32::from(step)).min(i16::MAX.into()) as i16),
@@ -110,11 +110,11 @@ impl Segment {
         Self {
             quantizer: at(0, 127),
             filter: if strength < WEAKEST_FILTER { 0 } else { strength.min(63) },
-            small: (3 * q4 * q4 >> 7).max(1),
+            small: ((3 * q4 * q4) >> 7).max(1),
             large: 3 * q16 * q16,
-            colour: (3 * quv * quv >> 6).max(1),
-            between: (q4 * q4 >> 7).max(1),
-            texture: (i64::from(SHAPING) * q4 >> 5).max(1),
+            colour: ((3 * quv * quv) >> 6).max(1),
+            between: ((q4 * q4) >> 7).max(1),
+            texture: ((i64::from(SHAPING) * q4) >> 5).max(1),
             least_error: 20 * i64::from(dc),
             edge: 0,
             luma,
@@ -125,6 +125,6 @@ impl Segment {
 
     /// Steps between flat blocks are smoothed, even where little else is.
     pub(crate) fn final_filter(&self) -> i32 {
-        self.filter.max((self.edge * i32::from(self.means.step[1]) >> 3).min(63))
+        self.filter.max(((self.edge * i32::from(self.means.step[1])) >> 3).min(63))
     }
 }

@@ -16,10 +16,12 @@ pub struct Confines {
 impl Confines {
     /// From now on this process can have so much more memory than it has. Who cannot have more aborts, and says so.
     ///
+    /// Half as much again as a photo may need: what it needs is reckoned by its header, and an allocator keeps some of what
+    /// was freed.
     /// Private writable memory is what counts: neither the binary with its models nor address space that is merely reserved.
     pub fn enter(limits: &Limits) -> io::Result<Self> {
         limit(Resource::Core, 0)?;
-        limit(Resource::Data, private_memory()?.saturating_add(limits.max_memory_mb << 20))?;
+        limit(Resource::Data, private_memory()?.saturating_add((limits.max_memory_mb << 20) * 3 / 2))?;
         Ok(Self { max_seconds: limits.max_seconds })
     }
 

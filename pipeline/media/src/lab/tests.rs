@@ -23,7 +23,7 @@ fn refuse(file: &[u8]) -> (RejectCode, String) {
     (rejection.code, rejection.message)
 }
 
-fn rejection<T: std::fmt::Debug>(made: Result<T, DarkroomError>) -> Rejection {
+pub(super) fn rejection<T: std::fmt::Debug>(made: Result<T, DarkroomError>) -> Rejection {
     match made.expect_err("no photo") {
         DarkroomError::Rejected(rejection) => rejection,
         DarkroomError::Unavailable(why) => panic!("{why}"),

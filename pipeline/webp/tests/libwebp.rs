@@ -1,0 +1,121 @@
+//! Beside libwebp at method 4: as small, as like the original, and readable by decoders that know nothing of us.
+
+use std::{fs, io::Cursor, path::Path};
+
+use image::{ImageDecoder, codecs::webp::WebPDecoder, imageops::FilterType};
+
+struct Pixels {
+    width: usize,
+    height: usize,
+    rgb: Vec<u8>,
+}
+
+impl Pixels {
+    fn new(width: usize, height: usize, mut pixel: impl FnMut(usize, usize) -> [u8; 3]) -> Self {
+        let mut rgb = Vec::with_capacity(width * height * 3);
+        for y in 0..height {
+            (0..width).for_each(|x| rgb.extend(pixel(x, y)));
+        }
+        Self { width, height, rgb }
+    }
+
+    fn ours(&self, quality: u8) -> Vec<u8> {
+        sparks_webp::encode(&self.rgb, self.width, self.height, quality).expect("within the format")
+    }
+
+    fn theirs(&self, quality: u8) -> Vec<u8> {
+        let mut config = webp::WebPConfig::new().expect("a configuration");
+        config.quality = quality.into();
+        config.method = 4;
+        let encoder = webp::Encoder::from_rgb(&self.rgb, self.width as u32, self.height as u32);
+        encoder.encode_advanced(&config).expect("encoded").to_vec()
+    }
+
+    /// Decibels. libwebp decodes.
+    fn likeness(&self, file: &[u8]) -> f64 {
+        let decoded = webp::Decoder::new(file).decode().expect("libwebp reads it");
+        assert_eq!((decoded.width() as usize, decoded.height() as usize), (self.width, self.height));
+        assert!(!decoded.is_alpha());
+        let square = |(a, b): (&u8, &u8)| f64::from(a.abs_diff(*b)).powi(2);
+        let error = self.rgb.iter().zip(decoded.iter()).map(square).sum::<f64>() / self.rgb.len() as f64;
+        10.0 * (255.0 * 255.0 / error.max(1e-3)).log10()
+    }
+}
+
+/// The repository's photos, at the sizes we make of them.
+fn photos() -> Vec<Pixels> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/photos");
+    let mut paths: Vec<_> =
+        fs::read_dir(folder).expect("photos").map(|entry| entry.expect("an entry").path()).collect();
+    paths.sort();
+    paths.retain(|path| path.extension().is_some_and(|ending| ending == "jpg"));
+    assert!(paths.len() >= 4, "photos are needed");
+    let open = |path: &Path| image::load_from_memory(&fs::read(path).expect("read")).expect("decoded");
+    let small = |path: &std::path::PathBuf| open(path).resize(640, 640, FilterType::Lanczos3).to_rgb8();
+    let pixels = |photo: image::RgbImage| {
+        let (width, height) = (photo.width() as usize, photo.height() as usize);
+        Pixels { width, height, rgb: photo.into_raw() }
+    };
+    paths.iter().map(small).map(pixels).collect()
+}
+
+#[test]
+fn photos_are_as_small_and_as_alike() {
+    let photos = photos();
+    for quality in [50, 80, 95] {
+        let (mut ours, mut theirs, mut gain) = (0, 0, 0.0);
+        for photo in &photos {
+            let (a, b) = (photo.ours(quality), photo.theirs(quality));
+            gain += photo.likeness(&a) - photo.likeness(&b);
+            ours += a.len();
+            theirs += b.len();
+        }
+        let (size, gain) = (ours as f64 / theirs as f64, gain / photos.len() as f64);
+        println!("quality {quality}: {size:.4} of the size, {gain:+.3} dB");
+        assert!((0.99..1.01).contains(&size), "quality {quality}: {size} of the size");
+        assert!(gain > -0.05, "quality {quality}: {gain} dB");
+    }
+}
+
+#[test]
+fn pictures_of_every_kind_and_size_are_read_alike_by_two_decoders() {
+    let mut dice = fastrand::Rng::with_seed(7);
+    let mut noise = move |_, _| [dice.u8(..), dice.u8(..), dice.u8(..)];
+    let mut pictures = vec![
+        Pixels::new(300, 301, |_, _| [77, 77, 77]),
+        Pixels::new(257, 130, &mut noise),
+        Pixels::new(400, 100, |x, y| [(x * 255 / 400) as u8, (y * 255 / 100) as u8, 128]),
+        Pixels::new(320, 320, |x, y| [if (x + y) / 8 % 2 == 0 { 255 } else { 0 }; 3]),
+        Pixels::new(64, 64, |x, _| if x < 32 { [255, 0, 0] } else { [0, 0, 255] }),
+        Pixels::new(16_383, 3, |x, y| [(x % 251) as u8, y as u8, 9]),
+        Pixels::new(3, 16_383, |x, y| [(y % 251) as u8, x as u8, 9]),
+    ];
+    for side in 1..=40 {
+        pictures.push(Pixels::new(side, 41 - side, &mut noise));
+    }
+    for picture in &pictures {
+        for quality in [0, 30, 80, 100] {
+            let file = picture.ours(quality);
+            let (a, b) = (picture.likeness(&file), picture.likeness(&picture.theirs(quality)));
+            let size = format!("{} x {} at quality {quality}", picture.width, picture.height);
+            assert!(a > b - 1.0, "{size}: {a} dB, libwebp {b}");
+
+            let mut decoder = WebPDecoder::new(Cursor::new(&file)).expect("the other decoder reads it");
+            assert_eq!(decoder.dimensions(), (picture.width as u32, picture.height as u32), "{size}");
+            decoder.set_limits(image::Limits::no_limits()).expect("no limits");
+            let mut pixels = vec![0; picture.rgb.len()];
+            decoder.read_image(&mut pixels).expect("the other decoder decodes it");
+            let theirs = webp::Decoder::new(&file).decode().expect("decoded");
+            let far = pixels.iter().zip(theirs.iter()).map(|(a, b)| a.abs_diff(*b)).max();
+            assert!(far <= Some(2), "{size}: the decoders differ by {far:?}");
+        }
+    }
+}
+
+#[test]
+fn what_the_format_has_no_room_for_is_no_file() {
+    assert!(sparks_webp::encode(&[], 0, 0, 80).is_none());
+    assert!(sparks_webp::encode(&[0; 16_384 * 3], 16_384, 1, 80).is_none());
+    assert!(sparks_webp::encode(&[0; 9], 2, 2, 80).is_none());
+    assert!(sparks_webp::encode(&[0; 12], 2, 2, 80).is_some());
+}
