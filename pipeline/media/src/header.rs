@@ -21,8 +21,16 @@ pub(crate) struct Header<'a> {
     pub(crate) metadata_bytes: u64,
     /// One, but for animations.
     pub(crate) frames: u32,
-    /// The most that this picture needs at any moment from its file to its variants, the file included.
-    pub(crate) memory: u64,
+    file_bytes: u64,
+    picture: Picture<'a>,
+}
+
+#[derive(Debug)]
+enum Picture<'a> {
+    Jpeg { decoding: u64, inks: bool },
+    Png(Png),
+    WebP(WebP<'a>),
+    Gif(Gif),
 }
 
 pub(crate) fn read(format: Format, file: &[u8]) -> Result<Header<'_>, Rejection> {
@@ -30,59 +38,46 @@ pub(crate) fn read(format: Format, file: &[u8]) -> Result<Header<'_>, Rejection>
         let message = format!("the {} ends before it tells its size: the file is cut short", format.name());
         reject(RejectCode::Damaged, message)
     };
-    let said = match format {
+    let (width, height, frames, picture) = match format {
         Format::Jpeg => {
             let frame = jpeg::frame(file)?;
-            let decoding = jpeg::memory(file, &frame);
-            Said { width: frame.width, height: frame.height, frames: 1, decoding, alpha: frame.is_cmyk() }
+            let picture = Picture::Jpeg { decoding: jpeg::memory(file, &frame), inks: frame.is_cmyk() };
+            (frame.width, frame.height, 1, picture)
         }
         Format::Png => {
             let png = Png::read(file).ok_or_else(cut_short)??;
-            let decoding = png.memory();
-            Said { width: png.width, height: png.height, frames: png.frames, decoding, alpha: png.has_alpha() }
+            (png.width, png.height, png.frames, Picture::Png(png))
         }
         Format::WebP => {
             let webp = WebP::read(file).ok_or_else(cut_short)??;
-            let decoding = webp.memory();
-            Said { width: webp.width, height: webp.height, frames: webp.frames, decoding, alpha: webp.has_alpha }
+            (webp.width, webp.height, webp.frames, Picture::WebP(webp))
         }
         Format::Gif => {
             let gif = Gif::read(file).ok_or_else(cut_short)??;
-            Said { width: gif.width, height: gif.height, frames: gif.frames, decoding: gif.memory(), alpha: true }
+            (gif.width, gif.height, gif.frames, Picture::Gif(gif))
         }
     };
-    let metadata = Metadata::of(format, file);
-    Ok(Header {
-        width: said.width,
-        height: said.height,
-        exif: metadata.exif,
-        metadata_bytes: metadata.bytes,
-        frames: said.frames,
-        memory: said.memory(file.len() as u64),
-    })
+    let Metadata { exif, bytes: metadata_bytes } = Metadata::of(format, file);
+    Ok(Header { width, height, exif, metadata_bytes, frames, file_bytes: file.len() as u64, picture })
 }
 
-/// What the formats have in common.
-struct Said {
-    width: u32,
-    height: u32,
-    frames: u32,
-    /// What decoding takes.
-    decoding: u64,
-    /// Whether there may be a fourth channel.
-    alpha: bool,
-}
-
-impl Said {
+impl Header<'_> {
     /// Besides the pixels: both variants, and the encoder at work on one.
     const VARIANTS: u64 = 48 << 20;
 
-    /// Decoding is followed by shrinking, which needs the pixels, with a fourth channel once more, and a strip as high as
-    /// the picture.
-    fn memory(&self, file: u64) -> u64 {
-        let pixels = u64::from(self.width) * u64::from(self.height);
-        let shrinking = pixels.saturating_mul(if self.alpha { 8 } else { 3 });
-        self.decoding.max(shrinking).saturating_add(file + Self::VARIANTS)
+    /// The most that this picture needs at any moment from its file to its variants, the file included. Decoding is followed
+    /// by shrinking, which needs the pixels, those of four channels once more, and a strip as high as the picture.
+    ///
+    /// Only for sizes within the limits: the answer may take as long as they are large.
+    pub(crate) fn memory(&self) -> u64 {
+        let (decoding, four_channels) = match &self.picture {
+            Picture::Jpeg { decoding, inks } => (*decoding, *inks),
+            Picture::Png(png) => (png.memory(), png.has_alpha()),
+            Picture::WebP(webp) => (webp.memory(), webp.has_alpha),
+            Picture::Gif(gif) => (gif.memory(), true),
+        };
+        let shrinking = u64::from(self.width) * u64::from(self.height) * if four_channels { 8 } else { 3 };
+        self.file_bytes + decoding.max(shrinking) + Self::VARIANTS
     }
 }
 

@@ -101,7 +101,8 @@ impl Limits {
     }
 
     fn check_memory(&self, format: Format, header: &Header<'_>) -> Result<(), Rejection> {
-        if header.memory <= self.max_memory {
+        let memory = header.memory();
+        if memory <= self.max_memory {
             return Ok(());
         }
         let megabytes = |bytes: u64| bytes.div_ceil(1 << 20);
@@ -110,7 +111,7 @@ impl Limits {
             format.name(),
             header.width,
             header.height,
-            megabytes(header.memory),
+            megabytes(memory),
             megabytes(self.max_memory)
         );
         Err(reject(RejectCode::TooManyPixels, message))

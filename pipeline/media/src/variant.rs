@@ -1,8 +1,8 @@
 //! The pictures made of every photo: how large, and which part.
 
-use fast_image_resize::{PixelType, ResizeOptions, Resizer, images::Image, images::ImageRef};
 use sparks_domain::{RejectCode, Rejection};
 use sparks_engine::Rendered;
+use sparks_resize::{Filter, Layout};
 
 use crate::{
     encode,
@@ -111,18 +111,9 @@ impl Plan {
 /// Lanczos3, with colours weighed by their alpha.
 pub(crate) fn resample(samples: &[u8], size: (u32, u32), model: Model, plan: &Plan) -> Result<Vec<u8>, Rejection> {
     let failed = |reason: String| reject(RejectCode::Damaged, format!("the picture cannot be resized: {reason}"));
-    let kind = match model {
-        Model::Grey => PixelType::U8,
-        Model::GreyAlpha => PixelType::U8x2,
-        Model::Rgb => PixelType::U8x3,
-        Model::Rgba | Model::Cmyk => PixelType::U8x4,
-    };
-    let source = ImageRef::new(size.0, size.1, samples, kind).map_err(|e| failed(e.to_string()))?;
-    let mut target = Image::new(plan.width, plan.height, kind);
-    let [left, top, width, height] = plan.part;
-    let options = ResizeOptions::new().crop(left, top, width, height).use_alpha(model.has_alpha());
-    Resizer::new().resize(&source, &mut target, &options).map_err(|e| failed(e.to_string()))?;
-    Ok(target.into_vec())
+    let layout = Layout { channels: model.channels(), alpha: model.has_alpha() };
+    let new_size = (plan.width, plan.height);
+    sparks_resize::resample(samples, size, layout, plan.part, new_size, Filter::Lanczos3).map_err(failed)
 }
 
 #[cfg(test)]

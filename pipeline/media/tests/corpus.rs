@@ -13,7 +13,7 @@ use std::{
 };
 
 use sparks_engine::Darkroom;
-use sparks_media::{CropSpec, Fit, Lab, Limits, VariantSpec};
+use sparks_media::{CropSpec, Lab, Limits, VariantSpec};
 
 /// Of the processor, so that it does not matter what else the machine does; far more than any file needs.
 const TOO_LONG: Duration = Duration::from_secs(60);
@@ -58,10 +58,10 @@ fn files(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// Small pictures at little effort: the trial is about reading.
+/// At little effort, as the trial is about reading.
 fn lab() -> Lab {
-    let variant = |fit, side| VariantSpec { fit, width: side, height: side, quality: 50, method: 0 };
-    Lab::new(Limits::default(), variant(Fit::Inside, 640), variant(Fit::Cover, 64), CropSpec::default())
+    let quick = |variant| VariantSpec { method: 0, ..variant };
+    Lab::new(Limits::default(), quick(VariantSpec::large()), quick(VariantSpec::medium()), CropSpec::default())
 }
 
 /// From a line of the process's status, in bytes.

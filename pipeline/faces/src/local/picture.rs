@@ -1,8 +1,7 @@
 //! The pixels of a photo, and what is cut out of them.
 
-use fast_image_resize::images::{Image, ImageRef};
-use fast_image_resize::{FilterType, PixelType, ResizeAlg, ResizeOptions, Resizer};
 use sparks_engine::Pixels;
+use sparks_resize::{Filter, Layout, resample};
 
 /// Upright RGB pixels: one byte a channel, at least one pixel.
 #[derive(Clone, Copy)]
@@ -54,13 +53,10 @@ impl<'a> Picture<'a> {
 
     /// A part of it at another size: RGB bytes, each averaged over what it stands for.
     pub fn resized(&self, part: Region, width: usize, height: usize) -> Vec<u8> {
-        let from =
-            ImageRef::new(self.width as u32, self.height as u32, self.rgb, PixelType::U8x3).expect("whole pixels");
-        let mut to = Image::new(width as u32, height as u32, PixelType::U8x3);
-        let options = ResizeOptions::new()
-            .crop(part.x as f64, part.y as f64, part.width as f64, part.height as f64)
-            .resize_alg(ResizeAlg::Convolution(FilterType::Bilinear));
-        Resizer::new().resize(&from, &mut to, &options).expect("a part of the picture");
-        to.into_vec()
+        let size = (self.width as u32, self.height as u32);
+        let layout = Layout { channels: 3, alpha: false };
+        let part = [part.x, part.y, part.width, part.height].map(|side| side as f64);
+        resample(self.rgb, size, layout, part, (width as u32, height as u32), Filter::Bilinear)
+            .expect("a part of the picture")
     }
 }

@@ -9,6 +9,7 @@ const EXTENSION: u8 = 0x21;
 const FRAME: u8 = 0x2c;
 
 /// What a GIF says of itself.
+#[derive(Debug)]
 pub(super) struct Gif {
     /// Of the screen.
     pub(super) width: u32,
@@ -18,7 +19,7 @@ pub(super) struct Gif {
 }
 
 /// A part of the screen.
-#[derive(Clone, Copy)]
+#[derive(Debug, Clone, Copy)]
 struct Frame {
     left: u32,
     width: u32,

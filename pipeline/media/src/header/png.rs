@@ -8,6 +8,7 @@ use crate::reject;
 const SIGNATURE: usize = 8;
 
 /// What a PNG says of itself.
+#[derive(Debug)]
 pub(super) struct Png {
     pub(super) width: u32,
     pub(super) height: u32,
@@ -51,8 +52,7 @@ impl Png {
     pub(super) fn memory(&self) -> u64 {
         let stored = self.channels * if self.deep { 2 } else { 1 };
         let in_colour = if self.channels < 3 { self.channels + self.channels + 2 } else { 0 };
-        // Sizes are not checked yet.
-        (u64::from(self.width) * u64::from(self.height)).saturating_mul(stored.max(in_colour))
+        u64::from(self.width) * u64::from(self.height) * stored.max(in_colour)
     }
 
     pub(super) fn has_alpha(&self) -> bool {

@@ -19,64 +19,54 @@ const VP8L_HEADER: usize = 5;
 mod lossless;
 
 /// What a WebP says of itself.
-pub(super) struct WebP {
+#[derive(Debug)]
+pub(super) struct WebP<'a> {
     /// Of the canvas.
     pub(super) width: u32,
     pub(super) height: u32,
     pub(super) frames: u32,
-    animated: bool,
-    lossless: bool,
-    /// Transparency of its own beside a lossy picture, packed or not.
-    alpha: Option<Packed>,
     pub(super) has_alpha: bool,
-    /// Of the codes of what is lossless in it.
-    codes: u64,
+    animated: bool,
+    /// Of the first frame, or of the canvas.
+    frame: (u32, u32),
+    lossless: Option<&'a [u8]>,
+    /// Transparency of its own beside a lossy picture.
+    alpha: Option<&'a [u8]>,
 }
 
-type Packed = bool;
 type Chunk<'a> = ([u8; 4], &'a [u8]);
 
-impl WebP {
+impl<'a> WebP<'a> {
     /// The first chunk tells the size. A decoder allocates for the frame inside before it compares, or never compares, so
     /// one of another size is refused here. The outer `None` is a file that ends before its size.
-    pub(super) fn read(file: &[u8]) -> Option<Result<Self, Rejection>> {
+    pub(super) fn read(file: &'a [u8]) -> Option<Result<Self, Rejection>> {
         let content = file.get(SIGNATURE..)?;
         let canvas = chunks(content).next()?;
         let (width, height) = size_in(canvas)?;
         let first_frame = chunks(content).find(|(name, _)| name == b"ANMF");
         let animated = &canvas.0 == b"VP8X" && canvas.1.first().is_some_and(|flags| flags & ANIMATED != 0);
-        let picture = || first_frame.filter(|_| animated).into_iter().flat_map(within);
-        let chunk = |wanted: &[u8; 4]| {
-            let named = |(name, _): &Chunk<'_>| name == wanted;
-            if animated { picture().find(named) } else { chunks(content).find(named) }
-        };
+        // A decoder looks into the first frame even of what is not animated, for what it misses outside.
+        let outside = || chunks(content).filter(|_| !animated);
+        let inside = || first_frame.into_iter().flat_map(within);
+        let find = |wanted| outside().chain(inside()).find(|(name, _)| name == wanted).map(|(_, content)| content);
         let webp = Self {
             width,
             height,
             frames: chunks(content).filter(|(name, _)| name == b"ANMF").count() as u32,
-            animated,
-            lossless: chunk(b"VP8L").is_some(),
-            alpha: chunk(b"ALPH").map(|(_, content)| content.first().is_some_and(|flags| flags & PACKED != 0)),
             has_alpha: match &canvas.0 {
                 b"VP8X" => canvas.1.first().is_some_and(|flags| flags & TRANSPARENT != 0),
                 b"VP8L" => canvas.1.get(4).is_some_and(|bits| bits & VP8L_TRANSPARENT != 0),
                 _ => false,
             },
-            codes: 0,
+            animated,
+            frame: first_frame.filter(|_| animated).and_then(size_in).unwrap_or((width, height)),
+            lossless: find(b"VP8L"),
+            alpha: find(b"ALPH"),
         };
-        let (across, down) = first_frame.filter(|_| animated).and_then(size_in).unwrap_or((width, height));
-        let picture = chunk(b"VP8L").and_then(|(_, content)| content.get(VP8L_HEADER..));
-        let alpha = chunk(b"ALPH").filter(|_| webp.alpha == Some(true)).and_then(|(_, content)| content.get(1..));
-        let codes = |stream: Option<&[u8]>| stream.map_or(0, |stream| lossless::memory_of_codes(stream, across, down));
-        let webp = Self { codes: codes(picture).max(codes(alpha)), ..webp };
         Some(webp.check(chunks(content).filter(|(name, _)| name != b"VP8X" && name != b"ANMF"), first_frame))
     }
 
-    fn check<'a>(
-        self,
-        stills: impl Iterator<Item = Chunk<'a>>,
-        first_frame: Option<Chunk<'a>>,
-    ) -> Result<Self, Rejection> {
+    fn check(self, stills: impl Iterator<Item = Chunk<'a>>, first_frame: Option<Chunk<'a>>) -> Result<Self, Rejection> {
         let canvas = (self.width, self.height);
         for still in stills.filter_map(size_in) {
             same("picture", still, "canvas", canvas)?;
@@ -105,20 +95,25 @@ impl WebP {
         }
     }
 
-    /// What decoding takes: the pixels and what they are made of.
+    /// What decoding takes: the pixels, what they are made of, and the codes these are read with.
     pub(super) fn memory(&self) -> u64 {
         const PLANES_OF_LOSSY: u64 = 2;
         const RGBA: u64 = 4;
+        let packed_alpha = self.alpha.and_then(|alpha| alpha.split_first()).filter(|(flags, _)| *flags & PACKED != 0);
         let shown = if self.has_alpha { RGBA } else { 3 };
-        let alpha = self.alpha.map_or(0, |packed| if packed { RGBA + 1 } else { 1 });
+        let alpha = self.alpha.map_or(0, |_| 1) + packed_alpha.map_or(0, |_| RGBA);
         let picture = match (self.lossless, self.has_alpha) {
             // Its transforms are read beside it, in up to a quarter of its size.
-            (true, true) => 1,
-            (true, false) => RGBA + 1,
-            (false, _) => PLANES_OF_LOSSY + alpha,
+            (Some(_), true) => 1,
+            (Some(_), false) => RGBA + 1,
+            (None, _) => PLANES_OF_LOSSY + alpha,
         };
         let of_animation = if self.animated { RGBA + RGBA } else { 0 };
-        u64::from(self.width) * u64::from(self.height) * (shown + picture + of_animation) + self.codes
+        let streams =
+            [self.lossless.and_then(|picture| picture.get(VP8L_HEADER..)), packed_alpha.map(|(_, alpha)| alpha)];
+        let (width, height) = self.frame;
+        let codes: u64 = streams.iter().flatten().map(|stream| lossless::memory_of_codes(stream, width, height)).sum();
+        u64::from(self.width) * u64::from(self.height) * (shown + picture + of_animation) + codes
     }
 }
 

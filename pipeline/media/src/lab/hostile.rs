@@ -247,8 +247,7 @@ mod pngs {
         let kind = [16, 6, 0, 0, 0];
         let rejection = refuse(&self::file([10_000, 5_000], kind, &[]));
         assert_eq!(rejection.code, RejectCode::Damaged, "{}", rejection.message);
-        let mut limits = crate::Limits::default();
-        limits.max_memory = 400 << 20;
+        let limits = crate::Limits { max_memory: 400 << 20, ..crate::Limits::default() };
         let small = Lab::new(limits, crate::VariantSpec::large(), crate::VariantSpec::medium(), Default::default());
         let message = small.develop(&self::file([10_000, 5_000], kind, &[])).expect_err("too much").to_string();
         assert!(message.starts_with("this PNG of 10000 x 5000 pixels needs 430 MB of memory"), "{message}");

@@ -68,6 +68,12 @@ fn largest_pixel(bits: &mut Bits<'_>, pixels: u64) -> Option<u32> {
     for alphabet in alphabets(remembered) {
         codes.push(Code::read(bits, alphabet)?);
     }
+    // Of one colour, and said without a bit.
+    if let [Some(green), Some(red), Some(_), Some(_)] = [0, 1, 2, 3].map(|colour| codes[colour].only_symbol())
+        && green < LITERALS
+    {
+        return Some((red << 8 | green) as u32);
+    }
     let (mut done, mut largest) = (0, 0);
     while done < pixels {
         let green = codes[GREEN].next(bits)?;
@@ -143,7 +149,7 @@ impl Code {
 
     fn read(bits: &mut Bits<'_>, alphabet: usize) -> Option<Self> {
         if bits.read(1)? == 1 {
-            return Self::read_simple(bits);
+            return Self::read_simple(bits, alphabet);
         }
         let mut lengths = [0; Self::ORDER.len()];
         for at in &Self::ORDER[..bits.read(4)? as usize + 4] {
@@ -173,7 +179,7 @@ impl Code {
     }
 
     /// One symbol that takes no bits, or two of one bit.
-    fn read_simple(bits: &mut Bits<'_>) -> Option<Self> {
+    fn read_simple(bits: &mut Bits<'_>, alphabet: usize) -> Option<Self> {
         let two = bits.read(1)? == 1;
         let size = if bits.read(1)? == 1 { 8 } else { 1 };
         let mut symbols = vec![bits.read(size)? as u16];
@@ -182,7 +188,7 @@ impl Code {
         }
         let mut counts = [0; Self::LONGEST + 1];
         counts[usize::from(two)] = symbols.len() as u16;
-        Some(Self { counts, symbols })
+        symbols.iter().all(|symbol| usize::from(*symbol) < alphabet).then_some(Self { counts, symbols })
     }
 
     fn new(lengths: &[u8]) -> Option<Self> {
@@ -198,9 +204,13 @@ impl Code {
         Some(Self { counts, symbols })
     }
 
+    fn only_symbol(&self) -> Option<usize> {
+        self.symbols.first().copied().map(usize::from).filter(|_| self.counts[0] == 1)
+    }
+
     fn next(&self, bits: &mut Bits<'_>) -> Option<usize> {
-        if self.counts[0] == 1 {
-            return self.symbols.first().copied().map(usize::from);
+        if let Some(symbol) = self.only_symbol() {
+            return Some(symbol);
         }
         let (mut code, mut first, mut place) = (0_i32, 0_i32, 0_i32);
         for count in &self.counts[1..] {
