@@ -4,8 +4,9 @@
 //! crate, which never changes.
 
 use fast_image_resize::{
-    FilterType, PixelType, ResizeAlg, ResizeOptions, Resizer,
-    images::{Image, ImageRef},
+    FilterType, PixelTrait, ResizeAlg, ResizeOptions, Resizer,
+    images::{TypedImage, TypedImageRef},
+    pixels::{U8, U8x2, U8x3, U8x4},
 };
 
 /// How new pixels are weighed from old ones.
@@ -35,24 +36,35 @@ pub fn resample(
     new_size: (u32, u32),
     filter: Filter,
 ) -> Result<Vec<u8>, String> {
-    let kind = match layout.channels {
-        1 => PixelType::U8,
-        2 => PixelType::U8x2,
-        3 => PixelType::U8x3,
-        4 => PixelType::U8x4,
-        other => return Err(format!("there are no pixels of {other} channels")),
-    };
     let filter = match filter {
         Filter::Lanczos3 => FilterType::Lanczos3,
         Filter::Bilinear => FilterType::Bilinear,
     };
-    let source = ImageRef::new(size.0, size.1, samples, kind).map_err(|error| error.to_string())?;
-    let mut target = Image::new(new_size.0, new_size.1, kind);
     let [left, top, width, height] = part;
     let options = ResizeOptions::new()
         .crop(left, top, width, height)
         .use_alpha(layout.alpha)
         .resize_alg(ResizeAlg::Convolution(filter));
-    Resizer::new().resize(&source, &mut target, &options).map_err(|error| error.to_string())?;
-    Ok(target.into_vec())
+    let mut resized = vec![0; new_size.0 as usize * new_size.1 as usize * layout.channels];
+    // Each by its type: the untyped way compiles kernels of every kind of pixel there is.
+    match layout.channels {
+        1 => typed::<U8>(samples, size, &mut resized, new_size, &options),
+        2 => typed::<U8x2>(samples, size, &mut resized, new_size, &options),
+        3 => typed::<U8x3>(samples, size, &mut resized, new_size, &options),
+        4 => typed::<U8x4>(samples, size, &mut resized, new_size, &options),
+        other => Err(format!("there are no pixels of {other} channels")),
+    }?;
+    Ok(resized)
+}
+
+fn typed<P: PixelTrait>(
+    samples: &[u8],
+    (width, height): (u32, u32),
+    resized: &mut [u8],
+    (new_width, new_height): (u32, u32),
+    options: &ResizeOptions,
+) -> Result<(), String> {
+    let source = TypedImageRef::<P>::from_buffer(width, height, samples).map_err(|error| error.to_string())?;
+    let mut target = TypedImage::<P>::from_buffer(new_width, new_height, resized).map_err(|error| error.to_string())?;
+    Resizer::new().resize_typed(&source, &mut target, options).map_err(|error| error.to_string())
 }
