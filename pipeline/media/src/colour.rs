@@ -27,7 +27,7 @@ pub(crate) struct Colours {
 enum Meaning {
     Srgb,
     /// Every grey in sRGB.
-    Greys(Vec<u8>),
+    Greys(Vec<[u8; 3]>),
     Profile(Profile),
 }
 
@@ -36,7 +36,7 @@ impl Colours {
     pub(crate) fn of(model: Model, icc: Option<&[u8]>) -> Self {
         let embedded = icc.and_then(|icc| Profile::read(model, icc));
         let meaning = match model {
-            Model::Grey | Model::GreyAlpha => embedded.and_then(|profile| greys(&profile)).map(Meaning::Greys),
+            Model::Grey | Model::GreyAlpha => icc.and_then(profile::greys).map(Meaning::Greys),
             Model::Rgb | Model::Rgba => embedded.filter(|profile| !is_srgb(model, profile)).map(Meaning::Profile),
             Model::Cmyk => embedded.or_else(|| PLAIN_INKS.clone()).map(Meaning::Profile),
         };
@@ -48,12 +48,9 @@ impl Colours {
         let alpha = self.model.has_alpha();
         match &self.meaning {
             Meaning::Srgb => without_profile(self.model, samples),
-            Meaning::Greys(greys) => coloured(&samples, alpha, |grey| {
-                let at = usize::from(grey) * 3;
-                [greys[at], greys[at + 1], greys[at + 2]]
-            }),
+            Meaning::Greys(greys) => coloured(&samples, alpha, |grey| greys[usize::from(grey)]),
             Meaning::Profile(profile) => {
-                profile.to_srgb(&samples, self.model).unwrap_or_else(|| without_profile(self.model, samples))
+                profile.to_srgb(&samples).unwrap_or_else(|| without_profile(self.model, samples))
             }
         }
     }
@@ -65,13 +62,8 @@ fn is_srgb(model: Model, profile: &Profile) -> bool {
     let cube = STEPS.iter().flat_map(|red| STEPS.iter().flat_map(|green| STEPS.map(|blue| [*red, *green, blue, 255])));
     let greys = (0..=u8::MAX).map(|grey| [grey, grey, grey, 255]);
     let probes: Vec<u8> = cube.chain(greys).flat_map(|colour| colour.into_iter().take(model.channels())).collect();
-    let seen = profile.to_srgb(&probes, model);
+    let seen = profile.to_srgb(&probes);
     seen.is_some_and(|seen| probes.iter().zip(&seen).all(|(a, b)| a.abs_diff(*b) <= 1))
-}
-
-fn greys(profile: &Profile) -> Option<Vec<u8>> {
-    let all: [u8; 256] = std::array::from_fn(|grey| grey as u8);
-    profile.to_srgb(&all, Model::Grey)
 }
 
 fn without_profile(model: Model, samples: Vec<u8>) -> Vec<u8> {
