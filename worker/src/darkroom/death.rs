@@ -78,7 +78,7 @@ mod tests {
         assert_eq!(signal(Signal::XCPU, ""), damaged("decoding it takes more than 10 s of computing: save it anew"));
         assert_eq!(
             signal(Signal::ABORT, "memory allocation of 17 bytes failed"),
-            Some((RejectCode::TooManyPixels, "decoding it takes more than 768 MB of memory: save it anew".into()))
+            Some((RejectCode::TooManyPixels, "decoding it takes more than 512 MB of memory: save it anew".into()))
         );
         let overflow = "thread 'main' (7) has overflowed its stack\nfatal runtime error: stack overflow, aborting";
         assert_eq!(
