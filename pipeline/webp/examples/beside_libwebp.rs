@@ -1,0 +1,62 @@
+//! Encodes photos in turns with our encoder and with libwebp at method 4, and says what each took and made.
+//!
+//! ```sh
+//! cargo run --release -p sparks-webp --example beside_libwebp -- tests/photos/*.jpg
+//! ```
+
+use std::time::Duration;
+
+use image::imageops::FilterType;
+use rustix::time::{ClockId, clock_gettime};
+
+const SIDE: u32 = 2048;
+const ROUNDS: usize = 5;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let paths: Vec<String> = std::env::args().skip(1).collect();
+    if paths.is_empty() {
+        return Err("name some photos, such as tests/photos/*.jpg".into());
+    }
+    let photo = |path: &String| image::ImageReader::open(path)?.with_guessed_format()?.decode();
+    let photos = paths.iter().map(photo).collect::<image::ImageResult<Vec<_>>>()?;
+    let small: Vec<_> = photos
+        .iter()
+        .map(|photo| match photo.width().max(photo.height()) > SIDE {
+            true => photo.resize(SIDE, SIDE, FilterType::Lanczos3).to_rgb8(),
+            false => photo.to_rgb8(),
+        })
+        .collect();
+    for quality in [80, 95] {
+        let mut ratios = Vec::new();
+        let (mut our_bytes, mut their_bytes) = (0, 0);
+        for _ in 0..ROUNDS {
+            let (mut ours, mut theirs) = (Duration::ZERO, Duration::ZERO);
+            (our_bytes, their_bytes) = (0, 0);
+            for photo in &small {
+                let (width, height) = photo.dimensions();
+                let started = cpu();
+                let file = sparks_webp::encode(photo, width as usize, height as usize, quality).ok_or("too large")?;
+                ours += cpu() - started;
+                our_bytes += file.len();
+
+                let mut config = webp::WebPConfig::new().map_err(|()| "no configuration")?;
+                (config.quality, config.method) = (quality.into(), 4);
+                let started = cpu();
+                let file = webp::Encoder::from_rgb(photo, width, height).encode_advanced(&config);
+                theirs += cpu() - started;
+                their_bytes += file.map_err(|error| format!("{error:?}"))?.len();
+            }
+            ratios.push(ours.as_secs_f64() / theirs.as_secs_f64());
+        }
+        ratios.sort_by(f64::total_cmp);
+        let (low, median, high) = (ratios[0], ratios[ROUNDS / 2], ratios[ROUNDS - 1]);
+        let bytes = our_bytes as f64 / their_bytes as f64;
+        println!("quality {quality}: {median:.2} ({low:.2}..{high:.2}) of libwebp's CPU, {bytes:.4} of its bytes");
+    }
+    Ok(())
+}
+
+fn cpu() -> Duration {
+    let now = clock_gettime(ClockId::ProcessCPUTime);
+    Duration::new(now.tv_sec.unsigned_abs(), now.tv_nsec.unsigned_abs() as u32)
+}
