@@ -8,11 +8,11 @@ use std::{
 };
 
 use async_trait::async_trait;
-use sparks_domain::{FaceId, ImageId, Item, Key, Mutation, PersonId, PhotoState, Recorded, Seq};
+use sparks_domain::{FaceId, ImageId, Item, Key, Mutation, PersonId, PhotoState, Position, Recorded, Seq};
 use sparks_engine::{
     Commit, CommitError, Content, DecidedFace, Delivery, Depth, Fingerprint, IdentityTail, Listed, Maintenance, Mark,
     Mended, MessageId, Notice, Object, Objects, ObjectsError, Page, PublishError, Publisher, PutMode, Query, Queue,
-    QueueError, Settlement, Store, StoreError, StoredFace,
+    QueueError, Reach, Settlement, Store, StoreError, StoredFace, Templates,
 };
 
 /// Where something breaks, and how.
@@ -183,12 +183,16 @@ impl<P: Store + ?Sized> Store for Faulty<P> {
         self.pass("store.identity", self.inner.identity(after), store_error).await
     }
 
-    async fn read_log(&self, after: Seq, most: usize) -> Result<Vec<Recorded>, StoreError> {
+    async fn read_log(&self, after: &Position, most: usize) -> Result<Vec<Recorded>, StoreError> {
         self.pass("store.read_log", self.inner.read_log(after, most), store_error).await
     }
 
-    async fn templates(&self, after: Seq, most: usize) -> Result<Vec<DecidedFace>, StoreError> {
-        self.pass("store.templates", self.inner.templates(after, most), store_error).await
+    async fn event(&self, image: &ImageId, seq: Seq) -> Result<Option<Recorded>, StoreError> {
+        self.pass("store.event", self.inner.event(image, seq), store_error).await
+    }
+
+    async fn templates(&self, after: &Position, reach: Reach, most: usize) -> Result<Templates, StoreError> {
+        self.pass("store.templates", self.inner.templates(after, reach, most), store_error).await
     }
 
     async fn signatures(&self, faces: &[FaceId]) -> Result<Vec<StoredFace>, StoreError> {
@@ -218,8 +222,8 @@ impl<P: Store + ?Sized> Store for Faulty<P> {
 
 #[async_trait]
 impl<P: Maintenance + ?Sized> Maintenance for Faulty<P> {
-    async fn head(&self) -> Result<Seq, StoreError> {
-        self.pass("store.head", self.inner.head(), store_error).await
+    async fn heads(&self) -> Result<Position, StoreError> {
+        self.pass("store.heads", self.inner.heads(), store_error).await
     }
 
     async fn scan(&self, after: Option<&Key>, most: usize) -> Result<Vec<Item>, StoreError> {
@@ -242,12 +246,12 @@ impl<P: Maintenance + ?Sized> Maintenance for Faulty<P> {
         self.pass("store.company", self.inner.company(), store_error).await
     }
 
-    async fn mark(&self, mark: Mark) -> Result<Seq, StoreError> {
+    async fn mark(&self, mark: Mark) -> Result<Position, StoreError> {
         self.pass("store.mark", self.inner.mark(mark), store_error).await
     }
 
-    async fn set_mark(&self, mark: Mark, seq: Seq) -> Result<(), StoreError> {
-        self.pass("store.set_mark", self.inner.set_mark(mark, seq), store_error).await
+    async fn set_mark(&self, mark: Mark, position: &Position) -> Result<(), StoreError> {
+        self.pass("store.set_mark", self.inner.set_mark(mark, position), store_error).await
     }
 
     async fn fingerprint(&self) -> Result<Fingerprint, StoreError> {

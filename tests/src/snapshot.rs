@@ -7,7 +7,7 @@ use std::{
 };
 
 use serde_json::Value;
-use sparks_domain::{Event, Recorded, Seq};
+use sparks_domain::{Event, Position, Recorded};
 use sparks_embedded::{Embedded, FileObjects};
 use sparks_engine::{DeadLetters, Maintenance, Queue, Store};
 
@@ -80,7 +80,7 @@ fn line(recorded: &Recorded) -> String {
 
 /// The whole log.
 pub async fn read_log(backend: &Embedded) -> Vec<Recorded> {
-    backend.store.read_log(Seq(0), usize::MAX).await.expect("the log")
+    backend.store.read_log(&Position::default(), usize::MAX).await.expect("the log")
 }
 
 /// How many events of this type are in the log.

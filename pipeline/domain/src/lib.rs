@@ -38,7 +38,7 @@ pub use photo::{
     Face, FaceBox, Point, Quality, RejectCode, Rejection, SeenFace, Source, TakenAt, Variant, Variants, Verdict,
 };
 pub use project::{Projection, TaggingKey};
-pub use record::{Recorded, Seq};
+pub use record::{Lane, Position, Recorded, Seq};
 pub use review::{Review, SecondLook, UnknownFace, review};
 pub use scale::{Scale, Threshold};
 pub use signature::Signature;

@@ -6,9 +6,9 @@ use std::{
 };
 
 use async_trait::async_trait;
-use sparks_domain::{Event, FaceId, Gallery, Identity, Merges, People, PersonId, Recorded, SeenFace, Seq};
+use sparks_domain::{Event, FaceId, Gallery, Identity, Merges, People, PersonId, Position, Recorded, SeenFace};
 
-use crate::{FaceIndex, Found, IndexError, Standing, Store, StoreError, StoredFace};
+use crate::{FaceIndex, Found, IndexError, Reach, Standing, Store, StoreError, StoredFace, Templates};
 
 /// Everybody known, in memory, complete up to an identity event. It follows the log and is never ahead of it.
 pub struct GalleryIndex {
@@ -28,7 +28,7 @@ pub struct Known {
     /// Up to which identity event that is everybody.
     pub identity: Identity,
     merges: Arc<Merges>,
-    templates: Seq,
+    templates: Position,
 }
 
 /// Templates are learnt this many at a time.
@@ -48,27 +48,34 @@ impl GalleryIndex {
         self.known.read().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Learns all that has been committed since the last time.
+    pub async fn follow(&self) -> Result<(), StoreError> {
+        self.learn(Reach::Everything).await
+    }
+
     /// Learns what has been committed since the last time: who is who, then what they look like, so that whoever is known
     /// is also recognised. One at a time: two would teach the same template twice.
-    pub async fn follow(&self) -> Result<(), StoreError> {
+    async fn learn(&self, reach: Reach) -> Result<(), StoreError> {
         let _alone = self.following.lock().await;
         let (identity, mut templates) = {
             let known = self.known();
-            (known.identity.seq, known.templates)
+            (known.identity.seq, known.templates.clone())
         };
         let tail = self.store.identity(identity).await?;
-        let anew = self.forget(&tail.events, templates).await?;
+        let anew = self.forget(&tail.events, &templates).await?;
         loop {
-            let batch = self.store.templates(templates, BATCH).await?;
-            let Some(last) = batch.last().map(|decided| decided.seq) else { break };
+            let Templates { faces, read } = self.store.templates(&templates, reach, BATCH).await?;
+            if read == templates {
+                break;
+            }
             let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
-            for kept in batch.into_iter().map(|decided| decided.kept).filter(|kept| !anew.contains(&kept.face)) {
+            for kept in faces.into_iter().filter(|kept| !anew.contains(&kept.face)) {
                 if let Some(person) = kept.person {
                     known.gallery.learn(person, &kept.model, &kept.signature);
                 }
             }
-            known.templates = last;
-            templates = last;
+            known.templates.clone_from(&read);
+            templates = read;
         }
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
         let Known { gallery, people, identity, merges, .. } = &mut *known;
@@ -87,14 +94,14 @@ impl GalleryIndex {
 impl GalleryIndex {
     /// Forgets those who were forgotten, and learns what they are known by since: a photo of them may have come before the
     /// event was read. Says which faces that were.
-    async fn forget(&self, events: &[Recorded], read: Seq) -> Result<BTreeSet<FaceId>, StoreError> {
+    async fn forget(&self, events: &[Recorded], read: &Position) -> Result<BTreeSet<FaceId>, StoreError> {
         let forgotten = events.iter().filter_map(|recorded| match &recorded.event {
             Event::PersonsForgotten(event) => Some(&event.persons),
             _ => None,
         });
         let forgotten: Vec<PersonId> = forgotten.flatten().copied().collect();
         // Whoever has learnt nothing yet reads all that is kept.
-        if forgotten.is_empty() || read == Seq(0) {
+        if forgotten.is_empty() || *read == Position::default() {
             return Ok(BTreeSet::new());
         }
         let kept = self.store.faces_of(&forgotten).await?.into_iter().map(|decided| decided.kept);
@@ -120,7 +127,7 @@ impl FaceIndex for GalleryIndex {
     }
 
     async fn refresh(&self) -> Result<(), IndexError> {
-        Ok(self.follow().await?)
+        Ok(self.learn(Reach::Persons).await?)
     }
 
     fn merges(&self) -> Arc<Merges> {

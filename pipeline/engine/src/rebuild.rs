@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use sparks_domain::{
-    Difference, Event, Identity, ImageId, Key, Merges, Mutation, People, PersonId, PersonRenamed, PhotoState,
+    Difference, Event, Identity, ImageId, Key, Merges, Mutation, People, PersonId, PersonRenamed, PhotoState, Position,
     Projection, Recorded, Seq, Version,
 };
 
@@ -41,7 +41,7 @@ const BATCH: usize = 2048;
 
 /// Some events of the log, understood.
 struct Chapter {
-    last: Seq,
+    read: Position,
     events: u64,
     photos: Vec<Vec<Mutation>>,
 }
@@ -52,9 +52,9 @@ impl Rebuilder {
         Self { store, clock, projection, actor }
     }
 
-    /// Compares every row of ours with the log, and with `write` makes it so. `progress` hears how far it has read.
+    /// Compares every row of ours with the log, and with `write` makes it so. `progress` hears how many events it has read.
     /// Works in short steps: workers go on meanwhile, and what they commit is read before the end.
-    pub async fn run(&self, write: bool, progress: impl Fn(Seq)) -> Result<Drift, StoreError> {
+    pub async fn run(&self, write: bool, progress: impl Fn(u64)) -> Result<Drift, StoreError> {
         let mut drift = Drift::default();
         let mut known = self.compare(write, &progress, &mut drift).await?;
         // Who is who may have changed since it was read: what was made of photos and persons is looked at once more.
@@ -75,7 +75,7 @@ impl Rebuilder {
     }
 
     /// Goes once through all that is ours. Says up to which identity event it knew who is who.
-    async fn compare(&self, write: bool, progress: &impl Fn(Seq), drift: &mut Drift) -> Result<Seq, StoreError> {
+    async fn compare(&self, write: bool, progress: &impl Fn(u64), drift: &mut Drift) -> Result<Seq, StoreError> {
         let mut people = People::default();
         // Who is who comes first: every photo is shown with who its persons are now.
         let identity = self.store.identity(Seq(0)).await?;
@@ -83,12 +83,13 @@ impl Rebuilder {
             people.evolve(&recorded.event, recorded.when);
         }
         let merges = people.merges().clone();
-        let mut chapter = self.read(Seq(0), &merges).await?;
-        while let Some(Chapter { last, events, photos }) = chapter {
+        let mut chapter = self.read(Position::default(), &merges).await?;
+        while let Some(Chapter { read, events, photos }) = chapter {
             drift.events += events;
             // The next chapter is read and understood while this one is compared.
-            (chapter, ()) = tokio::try_join!(self.read(last, &merges), self.mend(photos, write, drift))?;
-            progress(last);
+            let so_far = read.events();
+            (chapter, ()) = tokio::try_join!(self.read(read, &merges), self.mend(photos, write, drift))?;
+            progress(so_far);
         }
         self.adopt_names(&mut people, write, drift).await?;
         let persons = people.iter().map(|(id, person)| vec![Projection::person(id, &person)]);
@@ -141,15 +142,19 @@ impl Rebuilder {
     }
 
     /// The events after `after`, and what their photos should be in the table: only what a photo shows now counts.
-    async fn read(&self, after: Seq, merges: &Merges) -> Result<Option<Chapter>, StoreError> {
-        let batch = self.store.read_log(after, BATCH).await?;
-        let Some(last) = batch.last().map(|recorded| recorded.seq) else { return Ok(None) };
+    async fn read(&self, after: Position, merges: &Merges) -> Result<Option<Chapter>, StoreError> {
+        let batch = self.store.read_log(&after, BATCH).await?;
+        if batch.is_empty() {
+            return Ok(None);
+        }
+        let mut read = after;
+        batch.iter().for_each(|recorded| read.pass_event(recorded));
         let events = batch.len() as u64;
         let photos: Vec<_> = batch.iter().filter_map(|r| Some((r, r.event.image()?.clone()))).collect();
         let images: Vec<ImageId> = photos.iter().map(|(_, image)| image.clone()).collect();
         let states = self.store.photos(&images).await?;
         let photos = photos.iter().zip(states).map(|((recorded, _), state)| self.photo(recorded, state, merges));
-        Ok(Some(Chapter { last, events, photos: photos.collect() }))
+        Ok(Some(Chapter { read, events, photos: photos.collect() }))
     }
 
     fn photo(&self, recorded: &Recorded, state: Option<PhotoState>, merges: &Merges) -> Vec<Mutation> {

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, future::Future, sync::Arc};
 
-use sparks_domain::{PhotoState, Seq};
+use sparks_domain::{Lane, PhotoState, Position, Seq};
 use sparks_engine::{Commit, DecidedFace, Erasure, Maintenance, Mark, PhotoGuard, StoredFace};
 
 use super::{Checked, Report, checks, ensure, ensure_eq, run};
@@ -130,13 +130,17 @@ mod promises {
 
     pub(super) async fn marks_stay_where_they_were_put(store: Arc<dyn Maintenance>) -> Checked {
         let marks = async || Checked::Ok((store.mark(Mark::Followed).await?, store.mark(Mark::Considered).await?));
-        ensure_eq!(marks().await?, (Seq(0), Seq(0)), "the marks of an empty store");
-        store.set_mark(Mark::Followed, Seq(5)).await?;
-        ensure_eq!(marks().await?, (Seq(5), Seq(0)), "the marks after one was moved");
-        store.set_mark(Mark::Considered, Seq(3)).await?;
+        let at = |seq| Position::at(Lane::IDENTITY, Seq(seq));
+        ensure_eq!(marks().await?, (at(0), at(0)), "the marks of an empty store");
+        store.set_mark(Mark::Followed, &at(5)).await?;
+        ensure_eq!(marks().await?, (at(5), at(0)), "the marks after one was moved");
+        store.set_mark(Mark::Considered, &at(3)).await?;
         seen(store.as_ref(), 1, None, &[Some(1)]).await?;
-        ensure_eq!(marks().await?, (Seq(5), Seq(3)), "the marks after a photo");
-        ensure_eq!(store.head().await?, Seq(1), "the head beside marks");
+        ensure_eq!(marks().await?, (at(5), at(3)), "the marks after a photo");
+        ensure_eq!(store.heads().await?.events(), 1, "the events beside marks");
+        let heads = store.heads().await?;
+        store.set_mark(Mark::Considered, &heads).await?;
+        ensure_eq!(marks().await?, (at(5), heads), "a mark at the end of the log");
         ensure_eq!(store.identity(Seq(0)).await?.seq, Seq(0), "the last identity event beside marks");
         Ok(())
     }

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use proptest::prelude::*;
 use serde_json::json;
 use sparks_domain::{
-    Command, Deletion, Email, Event, Face, FaceId, Gallery, Identity, ImageId, Key, MergeUndone, Mutation, People,
-    PersonId, PersonPictured, PersonReinstated, PersonRenamed, PersonsForgotten, PersonsMerged, PhotoProcessed,
+    Command, Deletion, Email, Event, Face, FaceId, Gallery, Identity, ImageId, Key, Lane, MergeUndone, Mutation,
+    People, PersonId, PersonPictured, PersonReinstated, PersonRenamed, PersonsForgotten, PersonsMerged, PhotoProcessed,
     PhotoRejected, PhotoState, Projection, Recorded, Refusal, RejectCode, Search, Seq, Signature, Timestamp, Version,
     decide,
 };
@@ -368,7 +368,14 @@ impl World {
         if event.is_identity() {
             self.identity = Identity { seq, counter: self.people.highest(), ..Identity::default() };
         }
-        self.log.push(Recorded { seq, id: event.id(), actor: "test".into(), when, event: event.clone() });
+        self.log.push(Recorded {
+            lane: Lane::IDENTITY,
+            seq,
+            id: event.id(),
+            actor: "test".into(),
+            when,
+            event: event.clone(),
+        });
     }
 
     fn learn(&mut self, faces: &[(u8, bool)], events: &[Event]) {

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use async_trait::async_trait;
-use sparks_domain::{FaceId, ImageId, Item, Key, Mutation, PersonId, PhotoState, Seq};
+use sparks_domain::{FaceId, ImageId, Item, Key, Mutation, PersonId, PhotoState, Position, Seq};
 use sparks_engine::{DecidedFace, Fingerprint, Maintenance, Mark, Mended, StoreError};
 use sparks_tests::contract;
 
@@ -14,8 +14,8 @@ use super::{
 
 #[async_trait]
 impl Maintenance for Broken {
-    async fn head(&self) -> Result<Seq, StoreError> {
-        self.inner.head().await
+    async fn heads(&self) -> Result<Position, StoreError> {
+        self.inner.heads().await
     }
 
     async fn scan(&self, after: Option<&Key>, most: usize) -> Result<Vec<Item>, StoreError> {
@@ -53,13 +53,13 @@ impl Maintenance for Broken {
         Ok(company)
     }
 
-    async fn mark(&self, mark: Mark) -> Result<Seq, StoreError> {
+    async fn mark(&self, mark: Mark) -> Result<Position, StoreError> {
         let mark = if self.wrong == Wrong::HasOneMark { Mark::Followed } else { mark };
         self.inner.mark(mark).await
     }
 
-    async fn set_mark(&self, mark: Mark, seq: Seq) -> Result<(), StoreError> {
-        if self.wrong == Wrong::ForgetsMarks { Ok(()) } else { self.inner.set_mark(mark, seq).await }
+    async fn set_mark(&self, mark: Mark, position: &Position) -> Result<(), StoreError> {
+        if self.wrong == Wrong::ForgetsMarks { Ok(()) } else { self.inner.set_mark(mark, position).await }
     }
 
     async fn fingerprint(&self) -> Result<Fingerprint, StoreError> {

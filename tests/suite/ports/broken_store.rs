@@ -3,9 +3,12 @@
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use sparks_domain::{Attributes, FaceId, ImageId, Item, Key, Mutation, PersonId, PhotoState, Presence, Recorded, Seq};
+use sparks_domain::{
+    Attributes, FaceId, ImageId, Item, Key, Lane, Mutation, PersonId, PhotoState, Position, Presence, Recorded, Seq,
+};
 use sparks_engine::{
-    Commit, CommitError, DecidedFace, IdentityTail, Maintenance, Page, Query, Store, StoreError, StoredFace,
+    Commit, CommitError, DecidedFace, IdentityTail, Maintenance, Page, Query, Reach, Store, StoreError, StoredFace,
+    Templates,
 };
 use sparks_tests::{contract, samples::nothing};
 use tokio::task::JoinSet;
@@ -26,6 +29,7 @@ pub enum Wrong {
     LosesSignatures,
     SkipsAnEventAtPageEnds,
     CountsInTwos,
+    GivesTheEventBefore,
     GivesAllEventsAsIdentity,
     GivesIdentityInOnePage,
     DropsTheLastRowOfAPage,
@@ -202,29 +206,36 @@ impl Store for Broken {
     async fn identity(&self, after: Seq) -> Result<IdentityTail, StoreError> {
         let mut tail = self.inner.identity(after).await?;
         match self.wrong {
-            Wrong::GivesAllEventsAsIdentity => tail.events = self.inner.read_log(after, usize::MAX).await?,
+            Wrong::GivesAllEventsAsIdentity => {
+                tail.events = self.inner.read_log(&Position::at(Lane::IDENTITY, after), usize::MAX).await?;
+            }
             Wrong::GivesIdentityInOnePage => tail.events.truncate(10),
             _ => {}
         }
         Ok(tail)
     }
 
-    async fn read_log(&self, after: Seq, most: usize) -> Result<Vec<Recorded>, StoreError> {
-        let after = match self.wrong {
-            Wrong::SkipsAnEventAtPageEnds if after.0 > 0 => Seq(after.0 + 1),
-            Wrong::CountsInTwos => Seq(after.0 / 2),
-            _ => after,
-        };
-        Ok(self.doubled(self.inner.read_log(after, most).await?))
+    async fn read_log(&self, after: &Position, most: usize) -> Result<Vec<Recorded>, StoreError> {
+        let after = after.lanes().map(|(lane, Seq(seq))| match self.wrong {
+            Wrong::SkipsAnEventAtPageEnds => (lane, Seq(seq + 1)),
+            Wrong::CountsInTwos => (lane, Seq(seq / 2)),
+            _ => (lane, Seq(seq)),
+        });
+        Ok(self.doubled(self.inner.read_log(&after.collect(), most).await?))
     }
 
-    async fn templates(&self, after: Seq, most: usize) -> Result<Vec<DecidedFace>, StoreError> {
-        let mut templates = self.inner.templates(after, most).await?;
+    async fn event(&self, image: &ImageId, seq: Seq) -> Result<Option<Recorded>, StoreError> {
+        let seq = if self.wrong == Wrong::GivesTheEventBefore { Seq(seq.0.saturating_sub(1)) } else { seq };
+        self.inner.event(image, seq).await
+    }
+
+    async fn templates(&self, after: &Position, reach: Reach, most: usize) -> Result<Templates, StoreError> {
+        let mut templates = self.inner.templates(after, reach, most).await?;
         match self.wrong {
-            Wrong::SplitsTheTemplatesOfAnEvent => templates.truncate(most),
-            Wrong::PromotesInSecret if after > Seq(0) => {
+            Wrong::SplitsTheTemplatesOfAnEvent => templates.faces.truncate(most),
+            Wrong::PromotesInSecret if *after != Position::default() => {
                 let promoted = self.promoted.lock().unwrap();
-                templates.retain(|decided| !promoted.contains(&decided.kept.face));
+                templates.faces.retain(|kept| !promoted.contains(&kept.face));
             }
             _ => {}
         }
@@ -282,7 +293,7 @@ impl Store for Broken {
 }
 
 /// Each fault with checks that must notice it.
-const CAUGHT_BY: [(Wrong, &[&str]); 35] = [
+const CAUGHT_BY: [(Wrong, &[&str]); 36] = [
     (Wrong::ForgetsThePhotoGuard, &["a_photo_is_committed_once", "a_moved_photo_undoes_the_whole_commit"]),
     (Wrong::ForgetsTheIdentityGuard, &["the_identity_guard_watches_the_head", "moved_persons_undo_the_whole_commit"]),
     (Wrong::ForgetsTheCounter, &["the_identity_guard_watches_the_counter"]),
@@ -293,6 +304,7 @@ const CAUGHT_BY: [(Wrong, &[&str]); 35] = [
     (Wrong::LosesSignatures, &["signatures_come_back_as_they_were"]),
     (Wrong::SkipsAnEventAtPageEnds, &["the_log_is_read_whole_in_pages_of_any_size"]),
     (Wrong::CountsInTwos, &["sequences_have_no_gaps_under_concurrency"]),
+    (Wrong::GivesTheEventBefore, &["a_photos_event_is_found_by_its_place"]),
     (Wrong::GivesAllEventsAsIdentity, &["identity_is_complete_and_nothing_else"]),
     (Wrong::GivesIdentityInOnePage, &["identity_is_complete_and_nothing_else"]),
     (Wrong::DropsTheLastRowOfAPage, &["a_partition_is_walked_in_order", "entity_types_are_walked_in_order"]),
@@ -300,8 +312,8 @@ const CAUGHT_BY: [(Wrong, &[&str]); 35] = [
     (Wrong::NeverGoesBackwards, &["a_partition_is_walked_in_order", "uploads_are_walked_in_order"]),
     (Wrong::IgnoresTheSortKey, &["sort_keys_are_narrowed_by_their_beginning"]),
     (Wrong::GetsAHundredRows, &["many_rows_are_got_at_once"]),
-    (Wrong::SplitsTheTemplatesOfAnEvent, &["templates_come_by_event_and_events_whole"]),
-    (Wrong::GivesEveryFaceAsTemplate, &["templates_come_by_event_and_events_whole"]),
+    (Wrong::SplitsTheTemplatesOfAnEvent, &["templates_come_once_and_events_whole"]),
+    (Wrong::GivesEveryFaceAsTemplate, &["templates_come_once_and_events_whole"]),
     (Wrong::ForgetsWhoAFaceIs, &["a_face_keeps_who_it_was_decided_to_be"]),
     (Wrong::ForgetsWhoIsIdentified, &["an_identified_face_is_somebodys"]),
     (Wrong::TakesWhatIsNotThere, &["only_rows_that_are_there_are_taken", "of_many_who_take_a_row_one_does"]),

@@ -309,7 +309,7 @@ async fn pieces_of_a_person_are_joined_and_never_again_once_parted() {
     known.part(parted.event).await;
     let apart = |merged: &[Merged]| !merged.iter().any(|m| (m.into, m.from) == (parted.into, parted.from));
     // Everything is considered once more, and once more after another photo of them.
-    known.backend.store.set_mark(Mark::Considered, sparks_domain::Seq(0)).await.unwrap();
+    known.backend.store.set_mark(Mark::Considered, &sparks_domain::Position::default()).await.unwrap();
     let again = known.register.consolidate().await.unwrap();
     assert!(apart(&again), "{again:?}");
     let another = [photo_with_noise(5, 0, 1.1)];

@@ -6,9 +6,9 @@ use std::{
 };
 
 use rusqlite::{Connection, params};
-use sparks_domain::{Event, FaceId, PhotoProcessed, Seq, Verdict};
+use sparks_domain::{Event, FaceId, Lane, PhotoProcessed, Position, Seq, Verdict};
 use sparks_embedded::{Embedded, Patience};
-use sparks_engine::{DeadLetters, Maintenance, Mark, Queue, Settlement, Store};
+use sparks_engine::{DeadLetters, Maintenance, Mark, Queue, Reach, Settlement, Store, Templates};
 use sparks_tests::{
     album::{Photo, photo},
     faults::Fuse,
@@ -64,9 +64,13 @@ fn rows(file: &Connection, table: &str) -> Vec<String> {
     select.query_map([], row).unwrap().collect::<Result<_, _>>().unwrap()
 }
 
-async fn processed_photos(backend: &Embedded) -> Vec<(Seq, PhotoProcessed)> {
+async fn templates_after(backend: &Embedded, seq: Seq) -> Templates {
+    backend.store.templates(&Position::at(Lane::IDENTITY, seq), Reach::Everything, 1000).await.unwrap()
+}
+
+async fn processed_photos(backend: &Embedded) -> Vec<PhotoProcessed> {
     let photo = |recorded: sparks_domain::Recorded| match recorded.event {
-        Event::PhotoProcessed(photo) => Some((recorded.seq, photo)),
+        Event::PhotoProcessed(photo) => Some(photo),
         _ => None,
     };
     read_log(backend).await.into_iter().filter_map(photo).collect()
@@ -86,7 +90,7 @@ async fn a_folder_of_schema_1_opens_and_nothing_of_it_is_changed() {
         assert_eq!(tables.map(|table| rows(&file, table)), before);
         let marks =
             [backend.store.mark(Mark::Followed).await.unwrap(), backend.store.mark(Mark::Considered).await.unwrap()];
-        assert_eq!(marks, [Seq(0), Seq(0)]);
+        assert_eq!(marks, [Position::default(), Position::default()]);
         let drift = rebuilder(&backend).run(false, |_| ()).await.unwrap();
         assert_eq!(drift.total, 0, "{:#?}", drift.differences);
     }
@@ -98,17 +102,16 @@ async fn every_face_of_schema_1_is_whose_the_log_says() {
     let backend = open(&made_by_schema_1(&folders));
     let photos = processed_photos(&backend).await;
     let mut templates = Vec::new();
-    for (seq, photo) in &photos {
+    for photo in &photos {
         for (n, decided) in (photo.first_face..).zip(&photo.faces) {
             let face = FaceId { image: photo.image_id.clone(), n };
             let kept = backend.store.signatures(std::slice::from_ref(&face)).await.unwrap();
             assert_eq!(kept.len(), 1, "{face:?}");
             assert_eq!((kept[0].person, kept[0].template), (decided.verdict.person(), decided.template), "{face:?}");
-            templates.extend(decided.template.then_some((*seq, face)));
+            templates.extend(decided.template.then_some(face));
         }
     }
-    let found = backend.store.templates(Seq(0), 1000).await.unwrap();
-    let found: Vec<_> = found.into_iter().map(|decided| (decided.seq, decided.kept.face)).collect();
+    let found: Vec<_> = templates_after(&backend, Seq(0)).await.faces.into_iter().map(|kept| kept.face).collect();
     assert_eq!(found, templates);
     assert!(templates.len() >= 3);
 }
@@ -176,8 +179,9 @@ async fn faces_of_a_later_version_keep_their_numbers() {
     let last = Seq(last.cast_unsigned());
     let unknown: Vec<_> = unknown.into_iter().filter(|decided| decided.kept.face.image == image(77)).collect();
     assert_eq!(unknown.iter().map(|d| (d.kept.face.n, d.seq)).collect::<Vec<_>>(), [(3, Seq(last.0 + 2))]);
-    let templates = backend.store.templates(last, 100).await.unwrap();
-    assert_eq!(templates.iter().map(|d| (d.kept.face.n, d.seq)).collect::<Vec<_>>(), [(2, Seq(last.0 + 2))]);
+    let templates = templates_after(&backend, last).await;
+    assert_eq!(templates.faces.iter().map(|kept| kept.face.n).collect::<Vec<_>>(), [2]);
+    assert_eq!(templates.read, Position::at(Lane::IDENTITY, Seq(last.0 + 2)));
     let company = backend.store.company().await.unwrap();
     assert!(company.contains(&(person(1), person(2))), "{company:?}");
 }
@@ -243,7 +247,7 @@ async fn a_folder_of_schema_2_opens_and_nothing_of_it_is_changed() {
         assert_eq!(tables.map(|table| rows(&connect(&folder), table)), before);
         let kept: Vec<_> = faces.iter().map(|row| format!("{row} Null")).collect();
         assert_eq!(rows(&connect(&folder), "faces"), kept, "nothing was promoted");
-        let found = backend.store.templates(Seq(0), 1000).await.unwrap();
+        let found = templates_after(&backend, Seq(0)).await.faces;
         assert_eq!(found.len(), usize::try_from(templates).unwrap());
         let drift = rebuilder(&backend).run(false, |_| ()).await.unwrap();
         assert_eq!(drift.total, 0, "{:#?}", drift.differences);
@@ -278,7 +282,7 @@ async fn persons_of_schema_2_are_recognised_and_forgotten() {
     let folders = Folders::new();
     let folder = made_by_schema_2(&folders);
     let backend = open(&folder);
-    let last = backend.store.templates(Seq(0), 1000).await.unwrap().last().unwrap().seq;
+    let last = templates_after(&backend, Seq(0)).await.read.in_lane(Lane::IDENTITY);
     // Identities 0, 1 and 2 are persons 1 to 3; identity 3 was person4 and is person1.
     let photos: Vec<Photo> = [(100, 1), (101, 3)].map(|(number, identity)| photo(number, &[identity])).to_vec();
     upload(&backend, &photos).await;
@@ -298,7 +302,7 @@ async fn persons_of_schema_2_are_recognised_and_forgotten() {
     drain(&backend).await;
     assert_eq!(persons_in(&backend, &next[0]).await, [person(2)]);
     assert_eq!(persons_in(&backend, &next[1]).await, [person(3)]);
-    assert!(!backend.store.templates(last, 1000).await.unwrap().is_empty());
+    assert!(!templates_after(&backend, last).await.faces.is_empty());
     let drift = rebuilder(&backend).run(false, |_| ()).await.unwrap();
     assert_eq!(drift.total, 0, "{:#?}", drift.differences);
 }

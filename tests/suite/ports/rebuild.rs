@@ -147,12 +147,12 @@ async fn a_sound_table_is_left_alone() {
     let folders = Folders::new();
     let table = Table::with(&folders, &CASTS).await;
     table.add_foreign_rows();
-    let (rows, head) = (table.rows(), table.backend.store.head().await.unwrap());
+    let (rows, head) = (table.rows(), table.backend.store.heads().await.unwrap());
     let drift = table.rebuild().await;
     assert_eq!((drift.total, drift.gone, drift.renamed.len()), (0, 0, 0), "{drift:#?}");
-    assert_eq!(drift.events, head.0);
+    assert_eq!(drift.events, head.events());
     assert_eq!(table.rows(), rows);
-    assert_eq!(table.backend.store.head().await.unwrap(), head, "nothing was recorded");
+    assert_eq!(table.backend.store.heads().await.unwrap(), head, "nothing was recorded");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

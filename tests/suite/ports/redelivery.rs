@@ -7,11 +7,11 @@ use std::sync::{
 
 use async_trait::async_trait;
 use serde_json::json;
-use sparks_domain::{FaceId, ImageId, Item, Key, PersonId, PhotoState, Recorded, RejectCode, Seq};
+use sparks_domain::{FaceId, ImageId, Item, Key, PersonId, PhotoState, Position, Recorded, RejectCode, Seq};
 use sparks_embedded::{Embedded, FileObjects};
 use sparks_engine::{
-    Commit, CommitError, DecidedFace, IdentityTail, Objects, Outcome, Page, PhotoRef, Pipeline, Query, Queue,
-    Settlement, Store, StoreError, StoredFace, Turnstile,
+    Commit, CommitError, DecidedFace, IdentityTail, Objects, Outcome, Page, PhotoRef, Pipeline, Query, Queue, Reach,
+    Settlement, Store, StoreError, StoredFace, Templates, Turnstile,
 };
 use sparks_tests::{
     album::{Photo, album},
@@ -42,12 +42,16 @@ impl Store for OneStepBehind {
         self.inner.identity(after).await
     }
 
-    async fn read_log(&self, after: Seq, most: usize) -> Result<Vec<Recorded>, StoreError> {
+    async fn read_log(&self, after: &Position, most: usize) -> Result<Vec<Recorded>, StoreError> {
         self.inner.read_log(after, most).await
     }
 
-    async fn templates(&self, after: Seq, most: usize) -> Result<Vec<DecidedFace>, StoreError> {
-        self.inner.templates(after, most).await
+    async fn event(&self, image: &ImageId, seq: Seq) -> Result<Option<Recorded>, StoreError> {
+        self.inner.event(image, seq).await
+    }
+
+    async fn templates(&self, after: &Position, reach: Reach, most: usize) -> Result<Templates, StoreError> {
+        self.inner.templates(after, reach, most).await
     }
 
     async fn signatures(&self, faces: &[FaceId]) -> Result<Vec<StoredFace>, StoreError> {

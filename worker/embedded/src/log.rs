@@ -1,7 +1,7 @@
 //! The log, its heads and its guards in SQLite.
 
 use rusqlite::{OptionalExtension, Row, Transaction, params};
-use sparks_domain::{Event, ImageId, PhotoState, Recorded, Seq, Timestamp};
+use sparks_domain::{Event, ImageId, Lane, PhotoState, Recorded, Seq, Timestamp};
 use sparks_engine::Commit;
 
 use crate::database::DatabaseError;
@@ -31,7 +31,8 @@ pub(crate) fn append(tx: &Transaction<'_>, commit: &Commit) -> Result<Vec<Record
             is_identity
         ])?;
         identity = is_identity.then_some(seq).or(identity);
-        recorded.push(Recorded { seq, id, actor: commit.actor.clone(), when, event: event.clone() });
+        let (lane, actor) = (Lane::IDENTITY, commit.actor.clone());
+        recorded.push(Recorded { lane, seq, id, actor, when, event: event.clone() });
     }
     move_head(tx, "EVENTS", seq)?;
     if let Some(seq) = identity {
@@ -103,6 +104,7 @@ impl Line {
     fn parse(self) -> Result<Recorded, DatabaseError> {
         let unreadable = |reason: String| DatabaseError::Unreadable(format!("event {}: {reason}", self.seq));
         Ok(Recorded {
+            lane: Lane::IDENTITY,
             seq: self.seq,
             id: self.id.parse().map_err(|e: sparks_domain::InvalidId| unreadable(e.to_string()))?,
             when: self.when.parse::<Timestamp>().map_err(|e| unreadable(e.to_string()))?,

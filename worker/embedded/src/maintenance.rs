@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 use async_trait::async_trait;
 use rusqlite::{Transaction, params};
 use sha2::{Digest, Sha256};
-use sparks_domain::{Attributes, FaceId, ImageId, Item, Key, Mutation, PersonId, PhotoState, Seq, drift};
+use sparks_domain::{
+    Attributes, FaceId, ImageId, Item, Key, Lane, Mutation, PersonId, PhotoState, Position, Seq, drift,
+};
 use sparks_engine::{DecidedFace, Fingerprint, Maintenance, Mark, Mended, StoreError};
 
 use crate::{
@@ -16,8 +18,8 @@ use crate::{
 
 #[async_trait]
 impl Maintenance for SqliteStore {
-    async fn head(&self) -> Result<Seq, StoreError> {
-        self.database.read(|tx| Ok(log::head(tx, "EVENTS")?)).await
+    async fn heads(&self) -> Result<Position, StoreError> {
+        self.database.read(|tx| Ok(position(log::head(tx, "EVENTS")?))).await
     }
 
     async fn scan(&self, after: Option<&Key>, most: usize) -> Result<Vec<Item>, StoreError> {
@@ -52,17 +54,22 @@ impl Maintenance for SqliteStore {
         self.database.read_long(|tx| Ok(faces::company(tx)?)).await
     }
 
-    async fn mark(&self, mark: Mark) -> Result<Seq, StoreError> {
-        self.database.read(move |tx| Ok(log::head(tx, lane(mark))?)).await
+    async fn mark(&self, mark: Mark) -> Result<Position, StoreError> {
+        self.database.read(move |tx| Ok(position(log::head(tx, lane(mark))?))).await
     }
 
-    async fn set_mark(&self, mark: Mark, seq: Seq) -> Result<(), StoreError> {
+    async fn set_mark(&self, mark: Mark, position: &Position) -> Result<(), StoreError> {
+        let seq = position.in_lane(Lane::IDENTITY);
         self.database.write(Durability::Crash, move |tx| Ok(log::move_head(tx, lane(mark), seq)?)).await
     }
 
     async fn fingerprint(&self) -> Result<Fingerprint, StoreError> {
         self.database.read_long(|tx| Ok(fingerprint(tx)?)).await
     }
+}
+
+fn position(seq: Seq) -> Position {
+    Position::at(Lane::IDENTITY, seq)
 }
 
 fn lane(mark: Mark) -> &'static str {

@@ -2,8 +2,12 @@
 
 use async_trait::async_trait;
 use rusqlite::Transaction;
-use sparks_domain::{Attributes, FaceId, ImageId, Item, Key, Mutation, PersonId, PhotoState, Presence, Recorded, Seq};
-use sparks_engine::{Commit, CommitError, DecidedFace, IdentityTail, Page, Query, Store, StoreError, StoredFace};
+use sparks_domain::{
+    Attributes, FaceId, ImageId, Item, Key, Lane, Mutation, PersonId, PhotoState, Position, Presence, Recorded, Seq,
+};
+use sparks_engine::{
+    Commit, CommitError, DecidedFace, IdentityTail, Page, Query, Reach, Store, StoreError, StoredFace, Templates,
+};
 
 use crate::{
     database::{Database, DatabaseError, Durability},
@@ -42,12 +46,24 @@ impl Store for SqliteStore {
         self.database.read_then(read, then).await
     }
 
-    async fn read_log(&self, after: Seq, most: usize) -> Result<Vec<Recorded>, StoreError> {
+    async fn read_log(&self, after: &Position, most: usize) -> Result<Vec<Recorded>, StoreError> {
+        let after = after.in_lane(Lane::IDENTITY);
         self.log_reader.read_then(move |tx| log::read(tx, after, most), log::parse).await
     }
 
-    async fn templates(&self, after: Seq, most: usize) -> Result<Vec<DecidedFace>, StoreError> {
-        self.log_reader.read_long(move |tx| Ok(faces::templates(tx, after, most)?)).await
+    async fn event(&self, _: &ImageId, Seq(seq): Seq) -> Result<Option<Recorded>, StoreError> {
+        let before = Seq(seq.saturating_sub(1));
+        let then = |lines| Ok(log::parse(lines)?.pop());
+        self.log_reader.read_then(move |tx| log::read(tx, before, 1), then).await
+    }
+
+    /// There is one lane: whoever asks for what is about persons gets all.
+    async fn templates(&self, after: &Position, _: Reach, most: usize) -> Result<Templates, StoreError> {
+        let seq = after.in_lane(Lane::IDENTITY);
+        let found = self.log_reader.read_long(move |tx| Ok::<_, StoreError>(faces::templates(tx, seq, most)?)).await?;
+        let read = found.last().map_or(seq, |decided| decided.seq);
+        let faces = found.into_iter().map(|decided| decided.kept).collect();
+        Ok(Templates { faces, read: Position::at(Lane::IDENTITY, read) })
     }
 
     async fn signatures(&self, faces: &[FaceId]) -> Result<Vec<StoredFace>, StoreError> {

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use serde_json::{Value, json};
-use sparks_domain::{DeletionCause, Event, Recorded, Seq};
+use sparks_domain::{DeletionCause, Event, Lane, Position, Recorded, Seq};
 use sparks_engine::Store;
 
 use crate::{
@@ -18,12 +18,14 @@ const PAGE: usize = 500;
 pub async fn run(global: &Global, args: EventsArgs, output: &mut Output) -> anyhow::Result<ExitCode> {
     let settings = wiring::settings(global, &[])?.settings;
     let store = wiring::open(&settings)?.store;
-    let mut after = Seq(args.after);
+    let mut after = Position::at(Lane::IDENTITY, Seq(args.after));
     loop {
-        let events = store.read_log(after, PAGE).await?;
-        let Some(last) = events.last() else { return Ok(ExitCode::SUCCESS) };
-        after = last.seq;
+        let events = store.read_log(&after, PAGE).await?;
+        if events.is_empty() {
+            return Ok(ExitCode::SUCCESS);
+        }
         for recorded in &events {
+            after.pass_event(recorded);
             if output.is_json() { output.json(&whole(recorded))? } else { output.line(brief(recorded))? }
         }
     }

@@ -86,7 +86,9 @@ struct Told<'a> {
 impl Known {
     async fn read(backend: &Embedded, image: &ImageId) -> anyhow::Result<Option<Self>> {
         let Some(state) = backend.store.photo(image).await? else { return Ok(None) };
-        let Some(decided) = event(backend, state.shows.unwrap_or(state.seq)).await? else { return Ok(None) };
+        let Some(decided) = backend.store.event(image, state.shows.unwrap_or(state.seq)).await? else {
+            return Ok(None);
+        };
         Ok(Some(match (state.shows, decided.event.clone()) {
             (Some(_), Event::PhotoProcessed(photo)) => {
                 Self::Shown(Box::new(Story::read(backend, decided, photo, state.seq).await?))
@@ -96,16 +98,12 @@ impl Known {
     }
 }
 
-async fn event(backend: &Embedded, Seq(seq): Seq) -> anyhow::Result<Option<Recorded>> {
-    Ok(backend.store.read_log(Seq(seq.saturating_sub(1)), 1).await?.pop())
-}
-
 impl Story {
     /// Reads back from the last event about the photo to the one that it shows.
     async fn read(backend: &Embedded, decided: Recorded, photo: PhotoProcessed, last: Seq) -> anyhow::Result<Self> {
         let (mut reviews, mut seq) = (Vec::new(), last);
         while seq > decided.seq {
-            let Some(recorded) = event(backend, seq).await? else { break };
+            let Some(recorded) = backend.store.event(&photo.image_id, seq).await? else { break };
             seq = match recorded.event.clone() {
                 Event::FacesReviewed(review) => {
                     reviews.push((recorded, review.faces));

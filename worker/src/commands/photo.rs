@@ -3,7 +3,7 @@
 use std::{process::ExitCode, sync::Arc};
 
 use serde_json::{Value, json};
-use sparks_domain::{Email, Event, EventId, ImageId, InvalidId, Key, Merges, PersonId, PhotoDeleted, Seq};
+use sparks_domain::{Email, Event, EventId, ImageId, InvalidId, Key, Merges, PersonId, PhotoDeleted, Position};
 use sparks_embedded::Embedded;
 use sparks_engine::{Cpu, FaceIndex, GalleryIndex, Maintenance, NoFaces, Pipeline, Store};
 
@@ -55,14 +55,17 @@ async fn delete(
     image: &ImageId,
 ) -> anyhow::Result<Gone> {
     let store = &backend.store;
-    let before = store.head().await?;
+    let before = store.heads().await?;
     pipeline.delete_as_owner(image).await?;
-    let seq = store.photo(image).await?.map_or(Seq(0), |state| state.seq);
-    let recorded = store.read_log(Seq(seq.0.saturating_sub(1)), 1).await?.pop();
+    let recorded = match store.photo(image).await? {
+        Some(state) => store.event(image, state.seq).await?,
+        None => None,
+    };
+    let now = recorded.as_ref().is_some_and(|recorded| !before.is_past(recorded));
     let Some((event, Event::PhotoDeleted(deleted))) = recorded.map(|recorded| (recorded.id, recorded.event)) else {
         anyhow::bail!("photo {image} is back already: somebody uploads it");
     };
-    let mut gone = Gone { event, deleted, now: seq > before, left: None, forgotten: Vec::new(), pictured: Vec::new() };
+    let mut gone = Gone { event, deleted, now, left: None, forgotten: Vec::new(), pictured: Vec::new() };
     gone.follow(backend, before, &index.merges()).await?;
     if let Some(owner) = gone.credited() {
         gone.left = store.get(&Key::limit(owner)).await?.and_then(|row| row.attributes.get("limit").cloned());
@@ -84,13 +87,15 @@ struct Gone {
 
 impl Gone {
     /// Reads what was decided about the photo's persons since.
-    async fn follow(&mut self, backend: &Embedded, mut after: Seq, merges: &Merges) -> anyhow::Result<()> {
+    async fn follow(&mut self, backend: &Embedded, mut after: Position, merges: &Merges) -> anyhow::Result<()> {
         let persons = &self.deleted.persons;
         loop {
-            let events = backend.store.read_log(after, PAGE).await?;
-            let Some(last) = events.last() else { return Ok(()) };
-            after = last.seq;
+            let events = backend.store.read_log(&after, PAGE).await?;
+            if events.is_empty() {
+                return Ok(());
+            }
             for recorded in events {
+                after.pass_event(&recorded);
                 match recorded.event {
                     Event::PersonsForgotten(e) if e.persons.iter().any(|person| persons.contains(person)) => {
                         self.forgotten.extend(e.persons);

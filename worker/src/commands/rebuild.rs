@@ -3,7 +3,6 @@
 use std::process::ExitCode;
 
 use serde_json::{Value, json};
-use sparks_domain::Seq;
 use sparks_engine::{Drift, Maintenance};
 
 use crate::{
@@ -77,9 +76,9 @@ async fn compare(
     backend: &sparks_embedded::Embedded,
     write: bool,
 ) -> anyhow::Result<Drift> {
-    let head = backend.store.head().await?;
-    let bar = progress(head.0, if write { "rebuilding" } else { "comparing" });
-    let drift = wiring::rebuilder(settings, backend).run(write, |Seq(seq)| bar.set_position(seq)).await?;
+    let events = backend.store.heads().await?.events();
+    let bar = progress(events, if write { "rebuilding" } else { "comparing" });
+    let drift = wiring::rebuilder(settings, backend).run(write, |read| bar.set_position(read)).await?;
     bar.finish_and_clear();
     Ok(drift)
 }

@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use sparks_domain::{Event, ImageId, Outcome, Seq};
+use sparks_domain::{Event, ImageId, Outcome};
 use sparks_embedded::{Embedded, SqliteQueue};
 use sparks_engine::{MessageId, QueueError, Store};
 
@@ -73,7 +73,7 @@ impl Taken {
         if state.outcome == Outcome::Processed {
             return Ok(Some(Fate::Done));
         }
-        let event = backend.store.read_log(Seq(state.seq.0.saturating_sub(1)), 1).await?.pop();
+        let event = backend.store.event(&self.image, state.seq).await?;
         Ok(event.and_then(|recorded| match recorded.event {
             Event::PhotoRejected(event) => Some(Fate::Rejected(event.reason.message)),
             _ => None,

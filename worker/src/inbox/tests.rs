@@ -111,7 +111,7 @@ impl Scene {
 
     /// How many photos were processed, and how many rejected.
     async fn decided(&self) -> (usize, usize) {
-        let events = self.backend.store.read_log(sparks_domain::Seq(0), 1000).await.unwrap();
+        let events = self.backend.store.read_log(&sparks_domain::Position::default(), 1000).await.unwrap();
         let count = |is: fn(&Event) -> bool| events.iter().filter(|recorded| is(&recorded.event)).count();
         (count(|e| matches!(e, Event::PhotoProcessed(_))), count(|e| matches!(e, Event::PhotoRejected(_))))
     }

@@ -8,7 +8,7 @@ use std::{
 };
 
 use serde_json::{Map, Value, json};
-use sparks_domain::{Event, Merges, Outcome, PersonId, PhotoProcessed, PhotoState, Seq, Verdict};
+use sparks_domain::{Event, Merges, Outcome, PersonId, PhotoProcessed, PhotoState, Verdict};
 use sparks_embedded::Embedded;
 use sparks_engine::{Store, Tidied};
 
@@ -54,7 +54,7 @@ impl Summary {
             let event = match &state {
                 Some(PhotoState { seq, shows, outcome, .. }) => {
                     let seq = if *outcome == Outcome::Processed { shows.unwrap_or(*seq) } else { *seq };
-                    backend.store.read_log(Seq(seq.0.saturating_sub(1)), 1).await?.pop()
+                    backend.store.event(&photo.image, seq).await?
                 }
                 None => None,
             };

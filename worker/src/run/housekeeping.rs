@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use sparks_config::Consolidation;
-use sparks_domain::Seq;
+use sparks_domain::Position;
 use sparks_engine::{Clock, Depth, GalleryIndex, Maintenance, Pipeline, Queue, Register};
 use tokio::time::{Instant, sleep};
 
@@ -40,7 +40,7 @@ const QUIET: Duration = Duration::from_secs(3);
 impl Housekeeping {
     /// Never ends by itself; may be dropped at any time, because every step of it may be interrupted.
     pub async fn run(self) {
-        let mut tidied = Seq(0);
+        let mut tidied = Position::default();
         let (mut busy, mut checked) = (Instant::now(), Instant::now());
         loop {
             if checked.elapsed() >= CHECK {
@@ -53,8 +53,8 @@ impl Housekeeping {
                 Err(error) => tracing::debug!(%error, "cannot look at the queue"),
             }
             if busy.elapsed() >= QUIET {
-                match self.tidy(tidied).await {
-                    Ok(seq) => tidied = seq,
+                match self.tidy(&tidied).await {
+                    Ok(heads) => tidied = heads,
                     Err(error) => tracing::warn!(%error, "cannot tidy up; will be tried again"),
                 }
                 busy = Instant::now();
@@ -78,9 +78,9 @@ impl Housekeeping {
 
     /// Joins whoever is one, lets the photos follow, and looks again at the faces that nobody knew; if anything has happened
     /// since the last time.
-    async fn tidy(&self, tidied: Seq) -> anyhow::Result<Seq> {
-        if self.store.head().await? == tidied {
-            return Ok(tidied);
+    async fn tidy(&self, tidied: &Position) -> anyhow::Result<Position> {
+        if self.store.heads().await? == *tidied {
+            return Ok(tidied.clone());
         }
         let tidied = self.register.tidy(self.consolidation != Consolidation::Suggest).await?;
         for merged in tidied.joined {
@@ -89,6 +89,6 @@ impl Housekeeping {
         if tidied.recognised > 0 {
             tracing::info!(faces = tidied.recognised, "recognised at a second look");
         }
-        Ok(self.store.head().await?)
+        Ok(self.store.heads().await?)
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use async_trait::async_trait;
-use sparks_domain::{Difference, FaceId, ImageId, Item, Key, Mutation, PersonId, PhotoState, Seq};
+use sparks_domain::{Difference, FaceId, ImageId, Item, Key, Mutation, PersonId, PhotoState, Position};
 
 use super::{DecidedFace, Store, StoreError};
 
@@ -11,9 +11,9 @@ use super::{DecidedFace, Store, StoreError};
 #[async_trait]
 pub trait Maintenance: Store {
     /// How far the log goes.
-    async fn head(&self) -> Result<Seq, StoreError>;
+    async fn heads(&self) -> Result<Position, StoreError>;
 
-    /// All rows after `after`, by PK and SK, at most `most`.
+    /// All rows after `after`, in an order of the store's own, at most `most`.
     async fn scan(&self, after: Option<&Key>, most: usize) -> Result<Vec<Item>, StoreError>;
 
     /// What the log knows of these photos, in their order.
@@ -30,10 +30,10 @@ pub trait Maintenance: Store {
     async fn company(&self) -> Result<BTreeSet<(PersonId, PersonId)>, StoreError>;
 
     /// How far something has come.
-    async fn mark(&self, mark: Mark) -> Result<Seq, StoreError>;
+    async fn mark(&self, mark: Mark) -> Result<Position, StoreError>;
 
     /// Something has come this far.
-    async fn set_mark(&self, mark: Mark, seq: Seq) -> Result<(), StoreError>;
+    async fn set_mark(&self, mark: Mark, position: &Position) -> Result<(), StoreError>;
 
     /// A digest of all rows.
     async fn fingerprint(&self) -> Result<Fingerprint, StoreError>;

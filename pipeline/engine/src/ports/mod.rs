@@ -21,6 +21,6 @@ pub use objects::{Content, Listed, Object, Objects, ObjectsError, PutMode};
 pub use publisher::{Notice, PublishError, Publisher, Silent, Topic};
 pub use queue::{DeadLetter, DeadLetters, Delivery, Depth, MessageId, Queue, QueueError, Settlement};
 pub use store::{
-    Commit, CommitError, DecidedFace, Erasure, Filter, IdentityTail, Page, PhotoGuard, Query, Store, StoreError,
-    StoredFace,
+    Commit, CommitError, DecidedFace, Erasure, Filter, IdentityTail, Page, PhotoGuard, Query, Reach, Store, StoreError,
+    StoredFace, Templates,
 };

@@ -2,7 +2,8 @@
 
 use async_trait::async_trait;
 use sparks_domain::{
-    Event, FaceId, Identity, ImageId, Item, Key, Mutation, PersonId, PhotoState, Recorded, Seq, Signature, Timestamp,
+    Event, FaceId, Identity, ImageId, Item, Key, Mutation, PersonId, PhotoState, Position, Recorded, Seq, Signature,
+    Timestamp,
 };
 
 /// Commits decisions and answers questions.
@@ -18,12 +19,15 @@ pub trait Store: Send + Sync {
     /// The identity events after `after`, complete up to the sequence it says, and the counter.
     async fn identity(&self, after: Seq) -> Result<IdentityTail, StoreError>;
 
-    /// At most `most` events after `after`, in order, without gaps.
-    async fn read_log(&self, after: Seq, most: usize) -> Result<Vec<Recorded>, StoreError>;
+    /// At most `most` events after `after`, each lane in order and without gaps. Empty when there are no more.
+    async fn read_log(&self, after: &Position, most: usize) -> Result<Vec<Recorded>, StoreError>;
 
-    /// The faces that persons are known by, by the event that decided them, from after `after` on: all of an event's
-    /// together, about `most`. Empty when there are no more.
-    async fn templates(&self, after: Seq, most: usize) -> Result<Vec<DecidedFace>, StoreError>;
+    /// The event at this place of the photo's lane.
+    async fn event(&self, image: &ImageId, seq: Seq) -> Result<Option<Recorded>, StoreError>;
+
+    /// The faces that persons have come to be known by since `after`, about `most`: all of an event's together. There are
+    /// no more where it gets no further.
+    async fn templates(&self, after: &Position, reach: Reach, most: usize) -> Result<Templates, StoreError>;
 
     /// The signatures of these faces, where they are kept.
     async fn signatures(&self, faces: &[FaceId]) -> Result<Vec<StoredFace>, StoreError>;
@@ -120,10 +124,28 @@ pub struct StoredFace {
     pub template: bool,
 }
 
+/// Which events count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reach {
+    /// At least those about persons: enough to never found anybody twice. Costs little where nothing has happened.
+    Persons,
+    /// All.
+    Everything,
+}
+
+/// Faces that persons have come to be known by.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Templates {
+    /// The faces.
+    pub faces: Vec<StoredFace>,
+    /// Up to where these are all.
+    pub read: Position,
+}
+
 /// A kept face and the event about its photo that decided it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DecidedFace {
-    /// The event.
+    /// The event, in its photo's lane.
     pub seq: Seq,
     /// The face.
     pub kept: StoredFace,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use sparks_domain::{Consolidation, Event, Grounds, Join, PersonId, Seq, consolidate};
+use sparks_domain::{Consolidation, Event, Grounds, Join, PersonId, Position, consolidate};
 
 use super::{Merged, Register, RegisterError};
 use crate::Mark;
@@ -33,7 +33,7 @@ impl Register {
 
     /// Joins whoever is one by strong evidence, as far as that has changed since the last time.
     pub async fn consolidate(&self) -> Result<Vec<Merged>, RegisterError> {
-        let (fresh, head) = self.seen_since(self.store.mark(Mark::Considered).await?).await?;
+        let (fresh, read) = self.seen_since(self.store.mark(Mark::Considered).await?).await?;
         let mut merged = Vec::new();
         for Join { into, from, evidence } in self.consider(Some(&fresh)).await?.joins {
             match self.merge(into, from, Grounds::Alike(evidence)).await {
@@ -43,22 +43,24 @@ impl Register {
                 Err(error) => return Err(error),
             }
         }
-        self.store.set_mark(Mark::Considered, head).await?;
+        self.store.set_mark(Mark::Considered, &read).await?;
         Ok(merged)
     }
 
     /// Everybody in photos decided after `after`, and how far the log goes.
-    async fn seen_since(&self, mut after: Seq) -> Result<(BTreeSet<PersonId>, Seq), RegisterError> {
+    async fn seen_since(&self, mut after: Position) -> Result<(BTreeSet<PersonId>, Position), RegisterError> {
         let mut seen = BTreeSet::new();
         loop {
-            let events = self.store.read_log(after, BATCH).await?;
-            let Some(last) = events.last().map(|recorded| recorded.seq) else { return Ok((seen, after)) };
+            let events = self.store.read_log(&after, BATCH).await?;
+            if events.is_empty() {
+                return Ok((seen, after));
+            }
             for recorded in events {
+                after.pass_event(&recorded);
                 if let Event::PhotoProcessed(photo) = recorded.event {
                     seen.extend(photo.persons());
                 }
             }
-            after = last;
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Photos and crops that follow what was decided about persons.
 
-use sparks_domain::{Event, ImageId, Merges, PersonId, Projection, Recorded, Seq};
+use sparks_domain::{Event, ImageId, Lane, Merges, PersonId, Position, Projection, Recorded, Seq};
 
 use super::{PAGE, Register, RegisterError};
 use crate::{Content, Filter, Mark, ObjectsError, PutMode, Query};
@@ -21,7 +21,7 @@ impl Register {
     /// comes next goes on.
     pub async fn follow(&self, progress: impl Fn(usize)) -> Result<Followed, RegisterError> {
         let mut followed = Followed::default();
-        let mut after = self.store.mark(Mark::Followed).await?;
+        let mut after = self.store.mark(Mark::Followed).await?.in_lane(Lane::IDENTITY);
         loop {
             let before = followed.changes;
             after = self.follow_once(after, &mut followed, &progress).await?;
@@ -53,7 +53,7 @@ impl Register {
             self.move_crop(from, merges.is_absorbed(from)).await?;
             self.photos_follow(person, &merges, followed, progress).await?;
         }
-        self.store.set_mark(Mark::Followed, tail.seq).await?;
+        self.store.set_mark(Mark::Followed, &Position::at(Lane::IDENTITY, tail.seq)).await?;
         Ok(tail.seq)
     }
 

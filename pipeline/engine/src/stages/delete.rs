@@ -133,13 +133,13 @@ impl Pipeline {
     /// Commits the deletion and what follows it. `None` where somebody else was faster.
     async fn commit_deletion(&self, deletion: Deletion, state: Option<PhotoState>) -> Result<Option<Outcome>, Failure> {
         let image = deletion.image_id.clone();
-        if self.is_profile(state.as_ref()).await? {
+        if self.is_profile(&image, state.as_ref()).await? {
             return Ok(Some(Outcome::Ignored(format!("{image} is not a photo"))));
         }
         let event = match decide(state.as_ref(), Command::Delete(deletion), &self.rules.policy) {
             Ok(mut events) => events.pop(),
             Err(Refusal::AlreadyCommitted(state)) => {
-                self.repeat_deletion(state.seq).await?;
+                self.repeat_deletion(&image, state.seq).await?;
                 return Ok(Some(Outcome::Deleted));
             }
             Err(refusal) => return Ok(Some(refused(&refusal))),
@@ -171,8 +171,8 @@ impl Pipeline {
         }
     }
 
-    async fn repeat_deletion(&self, Seq(seq): Seq) -> Result<(), Failure> {
-        let recorded = self.ports.store.read_log(Seq(seq.saturating_sub(1)), 1).await?.pop();
+    async fn repeat_deletion(&self, image: &ImageId, seq: Seq) -> Result<(), Failure> {
+        let recorded = self.ports.store.event(image, seq).await?;
         let Some(recorded) = recorded else { return Ok(()) };
         let Event::PhotoDeleted(event) = &recorded.event else { return Ok(()) };
         self.deletion_effects(event).await?;
@@ -229,9 +229,9 @@ impl Pipeline {
     }
 
     /// Whether this is the state of a user's picture of themselves: the log knows.
-    async fn is_profile(&self, state: Option<&PhotoState>) -> Result<bool, Failure> {
-        let Some(Seq(seq)) = state.map(|state| state.shows.unwrap_or(state.seq)) else { return Ok(false) };
-        let recorded = self.ports.store.read_log(Seq(seq.saturating_sub(1)), 1).await?.pop();
+    async fn is_profile(&self, image: &ImageId, state: Option<&PhotoState>) -> Result<bool, Failure> {
+        let Some(seq) = state.map(|state| state.shows.unwrap_or(state.seq)) else { return Ok(false) };
+        let recorded = self.ports.store.event(image, seq).await?;
         Ok(match recorded.map(|recorded| recorded.event) {
             Some(Event::ProfileProcessed(_)) => true,
             Some(Event::PhotoRejected(event)) => event.image_id == ImageId::of_profile(&event.uploader),

@@ -171,9 +171,10 @@ impl Pipeline {
     async fn in_profiles(&self, person: PersonId) -> Result<Option<Picture>, Failure> {
         let merges = self.ports.index.merges();
         for user in users_who_are(self.ports.store.as_ref(), person).await? {
-            let Some(state) = self.ports.store.photo(&ImageId::of_profile(&user)).await? else { continue };
-            let Some(Seq(seq)) = state.shows else { continue };
-            let recorded = self.ports.store.read_log(Seq(seq.saturating_sub(1)), 1).await?.pop();
+            let picture = ImageId::of_profile(&user);
+            let Some(state) = self.ports.store.photo(&picture).await? else { continue };
+            let Some(seq) = state.shows else { continue };
+            let recorded = self.ports.store.event(&picture, seq).await?;
             let Some(Event::ProfileProcessed(profile)) = recorded.map(|recorded| recorded.event) else { continue };
             let Some((seen, who)) = profile.face.as_ref().zip(profile.person()) else { continue };
             if merges.now(who) == person && self.ports.objects.head(&profile.source.key).await?.is_some() {

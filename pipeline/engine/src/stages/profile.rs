@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use sparks_domain::{
-    Event, FaceId, ImageId, Key, Outcome::Processed, PersonId, ProfileProcessed, Recorded, SeenFace, Seq,
-    Source as Object, Verdict,
+    Event, FaceId, ImageId, Key, Outcome::Processed, PersonId, ProfileProcessed, Recorded, SeenFace, Source as Object,
+    Verdict,
 };
 
 use super::{
@@ -71,7 +71,7 @@ impl Pipeline {
 
     async fn repeat_profile(&self, image: &ImageId) -> Result<(), Failure> {
         let Some(state) = self.ports.store.photo(image).await? else { return Ok(()) };
-        let recorded = self.ports.store.read_log(Seq(state.seq.0.saturating_sub(1)), 1).await?.pop();
+        let recorded = self.ports.store.event(image, state.seq).await?;
         let Some(recorded) = recorded else { return Ok(()) };
         let Event::ProfileProcessed(profile) = &recorded.event else { return Ok(()) };
         self.profile_effects(profile, &recorded, Source::Picture(&profile.source.key), false).await?;
@@ -115,8 +115,8 @@ impl Pipeline {
     /// Whom the user's pictures before this one showed last.
     async fn shown_before(&self, profile: &ProfileProcessed) -> Result<Option<PersonId>, Failure> {
         let mut follows = profile.follows;
-        while let Some(Seq(seq)) = follows {
-            let before = self.ports.store.read_log(Seq(seq.saturating_sub(1)), 1).await?.pop();
+        while let Some(seq) = follows {
+            let before = self.ports.store.event(&profile.image_id, seq).await?;
             follows = match before.map(|recorded| recorded.event) {
                 Some(Event::ProfileProcessed(before)) if before.person().is_some() => return Ok(before.person()),
                 Some(Event::ProfileProcessed(before)) => before.follows,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::json;
-use sparks_domain::{Identity, Key, Presence, Seq};
+use sparks_domain::{Identity, Key, Position, Presence, Seq};
 use sparks_engine::{Commit, CommitError, PhotoGuard, Store};
 
 use crate::{
@@ -30,7 +30,7 @@ fn everything() -> Commit {
 /// Nothing of [`everything`] is to be seen.
 async fn is_untouched(store: &dyn Store) -> Checked {
     let photo = image(1);
-    ensure!(store.read_log(Seq(0), 10).await?.is_empty(), "an event of a failed commit is in the log");
+    ensure!(store.read_log(&Position::default(), 10).await?.is_empty(), "an event of a failed commit is in the log");
     ensure_eq!(store.photo(&photo).await?, None, "the photo's state after a failed commit");
     ensure_eq!(store.get(&Key::tagging(&photo, person(1))).await?, None, "a row of a failed commit");
     ensure_eq!(store.get(&Key::counter()).await?, None, "the counter after a failed commit");
@@ -80,7 +80,7 @@ pub(super) async fn a_moved_photo_undoes_the_whole_commit(store: Arc<dyn Store>)
     let late = Commit { photo: guard(None), ..everything() };
     let refused = store.commit(&late).await;
     ensure!(matches!(refused, Err(CommitError::PhotoMoved)), "a moved photo gives {refused:?} instead of PhotoMoved");
-    ensure_eq!(store.read_log(Seq(0), 10).await?, recorded, "the log after a refused commit");
+    ensure_eq!(store.read_log(&Position::default(), 10).await?, recorded, "the log after a refused commit");
     ensure_eq!(store.get(&Key::counter()).await?, None, "the counter after a refused commit");
     ensure!(store.signatures(&[face(&image(1), 0)]).await?.is_empty(), "a signature of a refused commit is kept");
     Ok(())

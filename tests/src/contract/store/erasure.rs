@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use sparks_domain::{FaceId, PersonId, Seq};
+use sparks_domain::{FaceId, PersonId, Position, Seq};
 use sparks_engine::{Commit, CommitError, DecidedFace, Erasure, PhotoGuard, Store, StoredFace};
 
-use super::faces::{commit, sorted};
+use super::faces::{commit, learnt, sorted};
 use crate::{
     contract::{Checked, ensure, ensure_eq},
     samples::{decided_face, face, forgotten, image, nothing, person},
@@ -36,8 +36,9 @@ async fn is_kept(store: &dyn Store, all: &[DecidedFace], expected: &[DecidedFace
     let mut kept: Vec<_> = expected.iter().map(|decided| decided.kept.clone()).collect();
     kept.sort_by(|a, b| a.face.cmp(&b.face));
     ensure_eq!(found, kept, "the signatures");
-    let templates: Vec<_> = expected.iter().filter(|decided| decided.kept.template).cloned().collect();
-    ensure_eq!(sorted(store.templates(Seq(0), 100).await?), sorted(templates), "what persons are known by");
+    let templates = kept.into_iter().filter(|kept| kept.template).collect();
+    let found = learnt(store, &Position::default(), 100).await?.faces;
+    ensure_eq!(sorted(found), sorted(templates), "what persons are known by");
     let persons: Vec<PersonId> = [1, 2, 3, 12].map(person).to_vec();
     let mut found = store.faces_of(&persons).await?;
     found.sort_by(|a, b| a.kept.face.cmp(&b.kept.face));
@@ -88,29 +89,21 @@ pub(super) async fn a_refused_commit_erases_nothing(store: Arc<dyn Store>) -> Ch
 
 pub(super) async fn a_promoted_face_is_learnt_by_whoever_had_read_on(store: Arc<dyn Store>) -> Checked {
     let all = fill(store.as_ref()).await?;
-    let read = store.templates(Seq(0), 100).await?;
-    let last = read.last().ok_or("nobody is known")?.seq;
-    ensure!(store.templates(last, 100).await?.is_empty(), "there are templates after the last");
+    let before = learnt(store.as_ref(), &Position::default(), 100).await?.read;
+    ensure!(learnt(store.as_ref(), &before, 100).await?.faces.is_empty(), "there are templates after the last");
 
     let promoted = [&all[1], &all[8]].map(|decided| decided.kept.face.clone());
     let commit = Commit { events: vec![forgotten(&[99], Seq(1))], promoted: promoted.to_vec(), ..nothing() };
-    let seq = store.commit(&commit).await?.last().ok_or("a commit of an event returns none")?.seq;
-    let news = store.templates(last, 100).await?;
-    let expected = [&all[1], &all[8]]
-        .map(|decided| DecidedFace { seq, kept: StoredFace { template: true, ..decided.kept.clone() } });
-    ensure_eq!(sorted(news), sorted(expected.to_vec()), "what is new to whoever had read all before");
-    ensure!(store.templates(seq, 100).await?.is_empty(), "there are templates after the promoted ones");
-    let mut faces = store.templates(Seq(0), 100).await?;
-    ensure!(faces.is_sorted_by_key(|decided| decided.seq), "the templates are not in order");
-    faces.sort_by(|a, b| a.kept.face.cmp(&b.kept.face));
+    store.commit(&commit).await?;
+    let news = learnt(store.as_ref(), &before, 100).await?;
+    let expected = [&all[1], &all[8]].map(|decided| StoredFace { template: true, ..decided.kept.clone() });
+    ensure_eq!(sorted(news.faces), sorted(expected.to_vec()), "what is new to whoever had read all before");
+    ensure!(learnt(store.as_ref(), &news.read, 100).await?.faces.is_empty(), "there are templates after the promoted");
+    let faces = sorted(learnt(store.as_ref(), &Position::default(), 100).await?.faces);
     let known_by = |decided: &&DecidedFace| decided.kept.template || promoted.contains(&decided.kept.face);
     let mut names: Vec<_> = all.iter().filter(known_by).map(|decided| &decided.kept.face).collect();
     names.sort_unstable();
-    ensure_eq!(
-        faces.iter().map(|decided| &decided.kept.face).collect::<Vec<_>>(),
-        names,
-        "all that anybody is known by"
-    );
+    ensure_eq!(faces.iter().map(|kept| &kept.face).collect::<Vec<_>>(), names, "all that anybody is known by");
     let mut found = store.faces_of(&[person(12)]).await?;
     found.retain(|decided| decided.kept.template);
     ensure_eq!(found.len(), 1, "the faces that person12 is known by");

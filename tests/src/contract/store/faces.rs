@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use sparks_domain::{PhotoState, Seq};
-use sparks_engine::{Commit, CommitError, DecidedFace, PhotoGuard, Store, StoredFace};
+use sparks_domain::{PhotoState, Position, Seq};
+use sparks_engine::{Commit, CommitError, DecidedFace, PhotoGuard, Reach, Store, StoredFace, Templates};
 
 use crate::{
     contract::{Checked, ensure, ensure_eq},
@@ -28,43 +28,72 @@ pub(super) async fn commit(
     Ok(recorded.last().ok_or("a commit of two events returns none")?.seq)
 }
 
-pub(super) async fn templates_come_by_event_and_events_whole(store: Arc<dyn Store>) -> Checked {
-    ensure!(store.templates(Seq(0), 10).await?.is_empty(), "an empty store knows somebody");
-    let mut expected = Vec::new();
-    // Later photos have smaller names, so that the order of events is no other order.
-    for n in (0..9).rev() {
-        let faces: Vec<StoredFace> = (0..(n % 4) as u16)
-            .map(|f| decided_face(face(&image(n), f), n as u8 * 8 + f as u8, Some(1), f != 1))
-            .collect();
-        let seq = commit(store.as_ref(), n, None, &faces).await?;
-        let templates = faces.into_iter().filter(|face| face.template);
-        expected.extend(templates.map(|kept| DecidedFace { seq, kept }));
-    }
-    for page in [1, 2, 3, 100] {
-        let (mut found, mut after) = (Vec::new(), Seq(0));
-        loop {
-            let more = store.templates(after, page).await?;
-            let Some(last) = more.last().map(|decided| decided.seq) else { break };
-            ensure!(more.iter().all(|decided| decided.seq > after), "templates up to {after} come again");
-            ensure!(more.len() < page + 3, "{} templates on a page of {page}", more.len());
-            after = last;
-            found.extend(more);
-            ensure!(found.len() <= expected.len(), "there is no end of templates in pages of {page}");
+pub(super) async fn templates_come_once_and_events_whole(store: Arc<dyn Store>) -> Checked {
+    let start = Position::default();
+    ensure!(learnt(store.as_ref(), &start, 10).await?.faces.is_empty(), "an empty store knows somebody");
+    let (mut expected, mut before) = (Vec::new(), start.clone());
+    for round in 0..3_u64 {
+        let mut news = Vec::new();
+        // Later photos have smaller names, so that the order of events is no other order.
+        for n in (0..5).map(|n| 20 - round * 5 - n) {
+            let faces: Vec<StoredFace> = (0..(n % 4) as u16)
+                .map(|f| decided_face(face(&image(n), f), n as u8 * 8 + f as u8, Some(1), f != 1))
+                .collect();
+            commit(store.as_ref(), n, None, &faces).await?;
+            news.extend(faces.into_iter().filter(|face| face.template));
         }
-        ensure_eq!(sorted(found), sorted(expected.clone()), "the templates in pages of {page}");
+        expected.extend(news.clone());
+        let mut reads = Vec::new();
+        for page in [1, 2, 3, 100] {
+            let all = learnt(store.as_ref(), &start, page).await?;
+            ensure_eq!(sorted(all.faces), sorted(expected.clone()), "the templates in pages of {page}");
+            let later = learnt(store.as_ref(), &before, page).await?;
+            ensure_eq!(sorted(later.faces), sorted(news.clone()), "the templates of round {round} in pages of {page}");
+            reads.extend([all.read, later.read]);
+        }
+        before = reads.swap_remove(round as usize);
+        ensure!(learnt(store.as_ref(), &before, 10).await?.faces.is_empty(), "there are templates after the last");
     }
-    let last = expected.last().ok_or("no templates")?.seq;
-    ensure!(store.templates(last, 10).await?.is_empty(), "there are templates after the last");
     Ok(())
 }
 
-/// By event; faces of one event in any order.
-pub(super) fn sorted(mut faces: Vec<DecidedFace>) -> Vec<DecidedFace> {
-    let is_by_event = faces.is_sorted_by_key(|decided| decided.seq);
-    if is_by_event {
-        faces.sort_by(|a, b| (a.seq, &a.kept.face).cmp(&(b.seq, &b.kept.face)));
+/// All templates after `after`, read in pages of this size.
+pub(super) async fn learnt(store: &dyn Store, after: &Position, page: usize) -> Checked<Templates> {
+    let mut all = Templates { faces: Vec::new(), read: after.clone() };
+    loop {
+        let more = store.templates(&all.read, Reach::Everything, page).await?;
+        if more.read == all.read {
+            ensure!(more.faces.is_empty(), "there are templates beyond the end: {:?}", more.faces);
+            return Ok(all);
+        }
+        all.faces.extend(more.faces);
+        all.read = more.read;
+        ensure!(all.faces.len() < 1000, "there is no end of templates in pages of {page}");
     }
+}
+
+/// By name: what was learnt first does not matter.
+pub(super) fn sorted(mut faces: Vec<StoredFace>) -> Vec<StoredFace> {
+    faces.sort_by(|a, b| a.face.cmp(&b.face));
     faces
+}
+
+/// Whoever follows persons alone knows what everybody founded looks like.
+pub(super) async fn founders_are_learnt_with_their_persons(store: Arc<dyn Store>) -> Checked {
+    let founder = decided_face(face(&image(1), 0), 1, Some(2), true);
+    commit(store.as_ref(), 1, None, std::slice::from_ref(&founder)).await?;
+    let start = store.templates(&Position::default(), Reach::Persons, 100).await?;
+    ensure_eq!(start.faces, vec![founder], "what the first person looks like");
+    ensure_eq!(
+        store.templates(&start.read, Reach::Persons, 100).await?.read,
+        start.read,
+        "how far it gets without news"
+    );
+    let next = decided_face(face(&image(2), 0), 2, Some(3), true);
+    commit(store.as_ref(), 2, None, std::slice::from_ref(&next)).await?;
+    let news = store.templates(&start.read, Reach::Persons, 100).await?;
+    ensure_eq!(news.faces, vec![next], "what the next person looks like");
+    Ok(())
 }
 
 pub(super) async fn a_face_keeps_who_it_was_decided_to_be(store: Arc<dyn Store>) -> Checked {
@@ -94,7 +123,8 @@ pub(super) async fn an_identified_face_is_somebodys(store: Arc<dyn Store>) -> Ch
     let mut expected = faces;
     expected[1].person = Some(person(9));
     ensure_eq!(found, expected, "the faces after one of them was identified");
-    ensure!(store.templates(Seq(0), 10).await?.is_empty(), "a person is known by a face that was only identified");
+    let known_by = learnt(store.as_ref(), &Position::default(), 10).await?.faces;
+    ensure!(known_by.is_empty(), "a person is known by a face that was only identified");
     Ok(())
 }
 
@@ -125,10 +155,11 @@ pub(super) async fn all_faces_of_a_person_are_found(store: Arc<dyn Store>) -> Ch
     let identified = expected[2].kept.face.clone();
     store.commit(&Commit { identified: vec![(identified, person(3))], ..nothing() }).await?;
     expected[2].kept.person = Some(person(3));
+    expected.sort_by(|a, b| a.kept.face.cmp(&b.kept.face));
     for asked in [&[1][..], &[2], &[3, 1], &[12, 2, 3], &[7], &[], &[1, 2, 3, 12]] {
         let asked: Vec<_> = asked.iter().map(|number| person(*number)).collect();
         let mut found = store.faces_of(&asked).await?;
-        found.sort_by(|a, b| (a.seq, &a.kept.face).cmp(&(b.seq, &b.kept.face)));
+        found.sort_by(|a, b| a.kept.face.cmp(&b.kept.face));
         let theirs = expected.iter().filter(|decided| decided.kept.person.is_some_and(|who| asked.contains(&who)));
         ensure_eq!(found, theirs.cloned().collect::<Vec<_>>(), "the faces of {asked:?}");
     }

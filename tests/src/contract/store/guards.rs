@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::json;
-use sparks_domain::{Event, Identity, Key, PhotoState, Presence, Seq};
+use sparks_domain::{Event, Identity, Key, PhotoState, Position, Presence, Seq};
 use sparks_engine::{Commit, CommitError, PhotoGuard, Store};
 use tokio::task::JoinSet;
 
@@ -39,7 +39,7 @@ pub(super) async fn a_photo_is_committed_once(store: Arc<dyn Store>) -> Checked 
     let never = store.photo(&image(1)).await?;
     let never = store.commit(&photo_commit(2, never, processed(&image(2), "v1", &[]))).await;
     ensure!(matches!(never, Err(CommitError::PhotoMoved)), "a state that never was gives {never:?}");
-    ensure_eq!(store.read_log(Seq(0), 10).await?.len(), 2, "the events in the log");
+    ensure_eq!(store.read_log(&Position::default(), 10).await?.len(), 2, "the events in the log");
     Ok(())
 }
 
@@ -109,7 +109,7 @@ pub(super) async fn of_many_who_commit_a_photo_one_does(store: Arc<dyn Store>) -
         }
     }
     ensure_eq!(committed, 1, "how many of eight commits went through");
-    ensure_eq!(store.read_log(Seq(0), 10).await?.len(), 1, "the events in the log");
+    ensure_eq!(store.read_log(&Position::default(), 10).await?.len(), 1, "the events in the log");
     Ok(())
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use sparks_domain::{Event, PhotoState, Recorded, RejectCode, Seq};
+use sparks_domain::{Event, PhotoState, Position, Recorded, RejectCode, Seq};
 use sparks_engine::{Commit, PhotoGuard, Store};
 use tokio::task::JoinSet;
 
@@ -19,17 +19,23 @@ fn of_photo(n: u64, before: Option<PhotoState>, events: Vec<Event>) -> Commit {
 
 /// The whole log, in pages of this size.
 async fn read(store: &dyn Store, page: usize) -> Checked<Vec<Recorded>> {
-    let mut log: Vec<Recorded> = Vec::new();
+    let (mut log, mut after): (Vec<Recorded>, _) = (Vec::new(), Position::default());
     loop {
-        let after = log.last().map_or(Seq(0), |last| last.seq);
-        let more = store.read_log(after, page).await?;
+        let more = store.read_log(&after, page).await?;
         ensure!(more.len() <= page, "a page of {page} has {} events", more.len());
         if more.is_empty() {
             return Ok(log);
         }
         ensure!(log.len() < 10_000, "the log has no end in pages of {page}");
+        more.iter().for_each(|recorded| after.pass_event(recorded));
         log.extend(more);
     }
+}
+
+/// By lane and place.
+fn sorted(mut log: Vec<Recorded>) -> Vec<Recorded> {
+    log.sort_by_key(|recorded| (recorded.lane, recorded.seq));
+    log
 }
 
 pub(super) async fn the_log_keeps_what_the_commit_returned(store: Arc<dyn Store>) -> Checked {
@@ -37,7 +43,7 @@ pub(super) async fn the_log_keeps_what_the_commit_returned(store: Arc<dyn Store>
     let mut recorded = store.commit(&first).await?;
     let second = of_photo(2, None, vec![rejected(&image(2), "v1", RejectCode::Damaged)]);
     recorded.extend(store.commit(&second).await?);
-    ensure_eq!(recorded.iter().map(|r| r.seq.0).collect::<Vec<_>>(), vec![1, 2, 3], "the sequences");
+    is_dense(&recorded)?;
     for (recorded, (commit, event)) in
         recorded.iter().zip([(&first, &first.events[0]), (&first, &first.events[1]), (&second, &second.events[0])])
     {
@@ -46,7 +52,22 @@ pub(super) async fn the_log_keeps_what_the_commit_returned(store: Arc<dyn Store>
         ensure_eq!(recorded.when, commit.when, "the time of the event at {}", recorded.seq);
         ensure_eq!(recorded.actor, commit.actor, "the author of the event at {}", recorded.seq);
     }
-    ensure_eq!(read(store.as_ref(), 100).await?, recorded, "the log");
+    ensure_eq!(sorted(read(store.as_ref(), 100).await?), sorted(recorded), "the log");
+    Ok(())
+}
+
+pub(super) async fn a_photos_event_is_found_by_its_place(store: Arc<dyn Store>) -> Checked {
+    let mut expected = Vec::new();
+    for n in 0..6 {
+        let events = vec![allocated(&image(n), n as u32, &[n as u32 + 1]), processed(&image(n), "v1", &[])];
+        let recorded = store.commit(&of_photo(n, None, events)).await?;
+        expected.extend(recorded.last().cloned().map(|recorded| (n, recorded)));
+    }
+    for (n, recorded) in expected {
+        let found = store.event(&image(n), recorded.seq).await?;
+        ensure_eq!(found.as_ref(), Some(&recorded), "the event at {} of lane {}", recorded.seq, recorded.lane);
+    }
+    ensure_eq!(store.event(&image(1), Seq(1000)).await?, None, "an event that nobody recorded");
     Ok(())
 }
 
@@ -103,8 +124,12 @@ pub(super) async fn sequences_have_no_gaps_under_concurrency(store: Arc<dyn Stor
 }
 
 fn is_dense(log: &[Recorded]) -> Checked {
-    let gap = (1..).zip(log).find(|(seq, recorded)| recorded.seq != Seq(*seq));
-    ensure!(gap.is_none(), "event {:?} is at place {:?}", gap.map(|(_, r)| r.seq), gap.map(|(seq, _)| seq));
+    let mut passed = Position::default();
+    for recorded in log {
+        let Seq(before) = passed.in_lane(recorded.lane);
+        ensure_eq!(recorded.seq, Seq(before + 1), "the event after {before} of lane {}", recorded.lane);
+        passed.pass_event(recorded);
+    }
     Ok(())
 }
 
@@ -114,10 +139,14 @@ pub(super) async fn the_log_is_read_whole_in_pages_of_any_size(store: Arc<dyn St
         committed.extend(store.commit(&of_photo(n, None, vec![processed(&image(n), "v1", &[])])).await?);
     }
     for page in [1, 2, 7, 23, 24, 1000] {
-        ensure_eq!(read(store.as_ref(), page).await?, committed, "the log in pages of {page}");
+        let log = read(store.as_ref(), page).await?;
+        is_dense(&log)?;
+        ensure_eq!(sorted(log), sorted(committed.clone()), "the log in pages of {page}");
     }
-    ensure_eq!(store.read_log(Seq(20), 2).await?, committed[20..22], "two events after the twentieth");
-    ensure!(store.read_log(Seq(23), 5).await?.is_empty(), "there are events after the last one");
+    let passed = |events: &[Recorded]| events.iter().map(|r| (r.lane, r.seq)).collect::<Position>();
+    let after = store.read_log(&passed(&committed[..20]), 5).await?;
+    ensure_eq!(sorted(after), sorted(committed[20..].to_vec()), "the events after the twentieth");
+    ensure!(store.read_log(&passed(&committed), 5).await?.is_empty(), "there are events after the last one");
     Ok(())
 }
 
@@ -190,6 +219,6 @@ pub(super) async fn a_store_that_works_says_so_and_changes_nothing(store: Arc<dy
     let after = (read(store.as_ref(), 10).await?, store.identity(Seq(0)).await?, store.photo(&image(1)).await?);
     ensure_eq!(after, before, "log, persons and photo after a check");
     let next = store.commit(&of_photo(2, None, vec![processed(&image(2), "v1", &[1])])).await?;
-    ensure_eq!(next.first().map(|recorded| recorded.seq), Some(Seq(2)), "the event after a check");
+    is_dense(&[before.0, next].concat())?;
     Ok(())
 }

@@ -27,11 +27,12 @@ where
             moved_persons_undo_the_whole_commit,
         },
         faces::{
-            templates_come_by_event_and_events_whole,
+            templates_come_once_and_events_whole,
             a_face_keeps_who_it_was_decided_to_be,
             an_identified_face_is_somebodys,
             a_refused_commit_identifies_nobody,
             all_faces_of_a_person_are_found,
+            founders_are_learnt_with_their_persons,
         },
         erasure::{
             an_erased_photo_leaves_no_signature,
@@ -53,6 +54,7 @@ where
         log::{
             the_log_keeps_what_the_commit_returned,
             a_photo_is_what_its_events_made_of_it,
+            a_photos_event_is_found_by_its_place,
             sequences_have_no_gaps_under_concurrency,
             the_log_is_read_whole_in_pages_of_any_size,
             identity_is_complete_and_nothing_else,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use sparks_domain::{Item, Key, Mutation, Presence, Seq};
+use sparks_domain::{Item, Key, Mutation, Position, Presence};
 use sparks_engine::{Commit, CommitError, Store};
 use tokio::task::JoinSet;
 
@@ -114,7 +114,7 @@ async fn is_refused(store: &dyn Store, mutation: Mutation, missing: &Key, beside
     }
     ensure_eq!(row(store, beside).await?, before, "the row beside the missing one");
     ensure_eq!(row(store, missing).await?, None, "the missing row");
-    ensure!(store.read_log(Seq(0), 10).await?.is_empty(), "an event of a refused commit is in the log");
+    ensure!(store.read_log(&Position::default(), 10).await?.is_empty(), "an event of a refused commit is in the log");
     Ok(())
 }
 
