@@ -1,0 +1,189 @@
+//! A cloud on this machine: an emulator of its own for whoever starts one, gone with whoever started it.
+
+use std::{
+    fs::File,
+    io::{Read, Write},
+    net::{TcpListener, TcpStream},
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    sync::atomic::{AtomicU64, Ordering},
+    time::{Duration, Instant},
+};
+
+use sparks_aws::{Access, Connection, DynamoStore, Setup, Tables};
+
+/// The emulator, and the version that the tests were written against.
+const PACKAGE: &str = "ministack==1.5.33";
+
+/// Ends with the pipe to whoever started it, however that ends.
+const PROGRAM: &str = "
+import os, runpy, sys, threading
+threading.Thread(target=lambda: (sys.stdin.buffer.read(), os._exit(0)), daemon=True).start()
+sys.argv = ['ministack']
+runpy.run_module('ministack', run_name='__main__')
+";
+
+/// A running emulator. Stops when it is dropped.
+pub struct Emulator {
+    process: Child,
+    port: u16,
+    made: AtomicU64,
+}
+
+impl Emulator {
+    /// Installs the emulator where that has not been done, and starts it on a free port.
+    ///
+    /// # Panics
+    ///
+    /// Where it cannot be installed or does not start: nothing is ever skipped.
+    pub async fn start() -> Self {
+        tokio::task::spawn_blocking(Self::start_now).await.expect("the emulator")
+    }
+
+    fn start_now() -> Self {
+        let python = install();
+        // Somebody else may take the port between our look and the emulator's.
+        for _ in 0..5 {
+            let port = TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a free port").port();
+            let log = std::env::temp_dir().join(format!("sparks-emulator-{port}.log"));
+            let process = Command::new(&python)
+                .args(["-c", PROGRAM])
+                .env("BIND_HOST", "127.0.0.1")
+                .env("GATEWAY_PORT", port.to_string())
+                .env("LOG_LEVEL", "ERROR")
+                .env("SERVICES", "s3,sqs,sns,dynamodb,ssm,events,sts,iam")
+                .stdin(Stdio::piped())
+                .stdout(File::create(&log).expect("a file for what the emulator says"))
+                .stderr(Stdio::null())
+                .spawn()
+                .expect("the emulator starts");
+            let mut emulator = Self { process, port, made: AtomicU64::new(0) };
+            if emulator.answers() {
+                let _ = std::fs::remove_file(log);
+                return emulator;
+            }
+        }
+        panic!("the emulator does not answer")
+    }
+
+    fn answers(&mut self) -> bool {
+        let started = Instant::now();
+        while started.elapsed() < Duration::from_secs(60) {
+            if matches!(self.process.try_wait(), Ok(Some(_))) {
+                return false;
+            }
+            if health(self.port).is_some_and(|answer| answer.starts_with("HTTP/1.1 200")) {
+                return true;
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        false
+    }
+
+    /// Where it is.
+    pub fn endpoint(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port)
+    }
+
+    /// What a program that uses it needs in its environment.
+    pub fn environment(&self) -> [(&'static str, String); 4] {
+        [
+            ("AWS_ACCESS_KEY_ID", "test".into()),
+            ("AWS_SECRET_ACCESS_KEY", "test".into()),
+            ("AWS_REGION", "eu-central-1".into()),
+            ("AWS_EC2_METADATA_DISABLED", "true".into()),
+        ]
+    }
+
+    /// A way to it.
+    pub async fn connect(&self) -> Connection {
+        connect(&self.endpoint()).await
+    }
+
+    /// A name that nothing else here has.
+    pub fn fresh(&self, what: &str) -> String {
+        format!("{what}-{}", self.made.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// A store of its own.
+    ///
+    /// # Panics
+    ///
+    /// Where it cannot be made.
+    pub async fn store(&self) -> DynamoStore {
+        self.store_through(&self.connect().await).await
+    }
+
+    /// A store of its own, reached by this way.
+    ///
+    /// # Panics
+    ///
+    /// Where it cannot be made.
+    pub async fn store_through(&self, connection: &Connection) -> DynamoStore {
+        let tables = self.tables().await;
+        DynamoStore::open(connection, tables, 8).await.expect("the store opens")
+    }
+
+    /// Tables of their own.
+    ///
+    /// # Panics
+    ///
+    /// Where they cannot be made.
+    pub async fn tables(&self) -> Tables {
+        let [platform, log, faces] = ["platform", "log", "faces"].map(|name| self.fresh(name));
+        let tables = Tables { platform, log, faces };
+        let mut setup = Setup::new(&self.connect().await, false);
+        setup.tables(&tables).await.expect("the tables");
+        tables
+    }
+}
+
+/// A way to an emulator, or to what stands before it.
+pub async fn connect(endpoint: &str) -> Connection {
+    let access = Access {
+        region: Some("eu-central-1".into()),
+        endpoint: Some(endpoint.to_owned()),
+        keys: Some(("test".into(), "test".into())),
+        ..Access::default()
+    };
+    Connection::open(&access).await
+}
+
+impl Drop for Emulator {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// The answer to whether it is well.
+fn health(port: u16) -> Option<String> {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
+    stream.set_read_timeout(Some(Duration::from_secs(2))).ok()?;
+    write!(stream, "GET /_ministack/health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").ok()?;
+    let mut answer = [0; 64];
+    let read = stream.read(&mut answer).ok()?;
+    Some(String::from_utf8_lossy(&answer[..read]).into_owned())
+}
+
+/// The interpreter of a virtual environment that has the emulator, made where it is not there. One at a time.
+fn install() -> PathBuf {
+    let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target");
+    std::fs::create_dir_all(&target).expect("the target folder");
+    let lock = File::create(target.join("emulator.lock")).expect("a lock");
+    lock.lock().expect("the lock");
+    let (folder, done) = (target.join("emulator"), target.join("emulator/installed"));
+    let python = folder.join("bin/python");
+    if std::fs::read_to_string(&done).is_ok_and(|installed| installed == PACKAGE) {
+        return python;
+    }
+    run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&folder));
+    run(Command::new(&python).args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", PACKAGE]));
+    std::fs::write(done, PACKAGE).expect("a mark that it is installed");
+    python
+}
+
+fn run(command: &mut Command) {
+    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+}

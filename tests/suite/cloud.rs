@@ -1,0 +1,6 @@
+//! The backend in the cloud, on an emulator.
+#![allow(clippy::unwrap_used, missing_docs, reason = "a test that meets the unexpected may stop")]
+
+mod cloud {
+    mod store;
+}

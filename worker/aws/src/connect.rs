@@ -1,0 +1,114 @@
+//! The way to the services.
+
+use std::time::Duration;
+
+use aws_config::{
+    BehaviorVersion, Region, SdkConfig, retry::RetryConfig, stalled_stream_protection::StalledStreamProtectionConfig,
+    timeout::TimeoutConfig,
+};
+use aws_credential_types::Credentials;
+use aws_smithy_http_client::{
+    Builder,
+    tls::{Provider, rustls_provider::CryptoMode},
+};
+
+/// Where the services are. What is left out comes from the environment, as with every program that uses them.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Access {
+    /// The region.
+    pub region: Option<String>,
+    /// Where all services are, unless one is named below: an emulator, or a proxy.
+    pub endpoint: Option<String>,
+    /// Where single services are.
+    pub endpoints: Endpoints,
+    /// Who we are, where the environment shall not say: the name of a key, and its secret.
+    pub keys: Option<(String, String)>,
+}
+
+/// Where single services are.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Endpoints {
+    /// DynamoDB.
+    pub dynamodb: Option<String>,
+    /// S3.
+    pub s3: Option<String>,
+    /// SQS.
+    pub sqs: Option<String>,
+    /// SNS.
+    pub sns: Option<String>,
+    /// SSM.
+    pub ssm: Option<String>,
+}
+
+/// Attempts of the SDK itself, against a network that stumbles.
+const ATTEMPTS: u32 = 3;
+const CONNECT: Duration = Duration::from_secs(3);
+/// Longer than the longest poll.
+const ANSWER: Duration = Duration::from_secs(30);
+
+/// A way to every service. Clones share connections.
+#[derive(Clone)]
+pub struct Connection {
+    shared: SdkConfig,
+    endpoints: Endpoints,
+}
+
+impl Connection {
+    /// Finds out who we are and where to go. Asks no service anything.
+    pub async fn open(access: &Access) -> Self {
+        let https = Builder::new().tls_provider(Provider::Rustls(CryptoMode::Ring)).build_https();
+        let timeouts = TimeoutConfig::builder().connect_timeout(CONNECT).operation_attempt_timeout(ANSWER).build();
+        let mut loader = aws_config::defaults(BehaviorVersion::latest())
+            .http_client(https)
+            .retry_config(RetryConfig::standard().with_max_attempts(ATTEMPTS))
+            .stalled_stream_protection(StalledStreamProtectionConfig::enabled().build())
+            .timeout_config(timeouts);
+        if let Some(region) = &access.region {
+            loader = loader.region(Region::new(region.clone()));
+        }
+        if let Some((id, secret)) = &access.keys {
+            loader = loader.credentials_provider(Credentials::new(id, secret, None, None, "settings"));
+        }
+        if let Some(endpoint) = &access.endpoint {
+            loader = loader.endpoint_url(endpoint);
+        }
+        Self { shared: loader.load().await, endpoints: access.endpoints.clone() }
+    }
+
+    pub(crate) fn dynamodb(&self) -> aws_sdk_dynamodb::Client {
+        let mut config = aws_sdk_dynamodb::config::Builder::from(&self.shared);
+        config.set_endpoint_url(self.endpoints.dynamodb.clone().or_else(|| self.everywhere()));
+        aws_sdk_dynamodb::Client::from_conf(config.build())
+    }
+
+    pub(crate) fn s3(&self) -> aws_sdk_s3::Client {
+        let endpoint = self.endpoints.s3.clone().or_else(|| self.everywhere());
+        let mut config = aws_sdk_s3::config::Builder::from(&self.shared);
+        // Emulators and private endpoints have one name for all buckets.
+        config.set_force_path_style(Some(endpoint.is_some()));
+        config.set_endpoint_url(endpoint);
+        aws_sdk_s3::Client::from_conf(config.build())
+    }
+
+    pub(crate) fn sqs(&self) -> aws_sdk_sqs::Client {
+        let mut config = aws_sdk_sqs::config::Builder::from(&self.shared);
+        config.set_endpoint_url(self.endpoints.sqs.clone().or_else(|| self.everywhere()));
+        aws_sdk_sqs::Client::from_conf(config.build())
+    }
+
+    pub(crate) fn sns(&self) -> aws_sdk_sns::Client {
+        let mut config = aws_sdk_sns::config::Builder::from(&self.shared);
+        config.set_endpoint_url(self.endpoints.sns.clone().or_else(|| self.everywhere()));
+        aws_sdk_sns::Client::from_conf(config.build())
+    }
+
+    pub(crate) fn ssm(&self) -> aws_sdk_ssm::Client {
+        let mut config = aws_sdk_ssm::config::Builder::from(&self.shared);
+        config.set_endpoint_url(self.endpoints.ssm.clone().or_else(|| self.everywhere()));
+        aws_sdk_ssm::Client::from_conf(config.build())
+    }
+
+    fn everywhere(&self) -> Option<String> {
+        self.shared.endpoint_url().map(str::to_owned)
+    }
+}

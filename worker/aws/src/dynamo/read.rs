@@ -1,0 +1,343 @@
+//! Reading: consistently wherever an answer is decided on, and every answer to its end.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use aws_sdk_dynamodb::types::KeysAndAttributes;
+use sparks_domain::{FaceId, ImageId, Key, Lane, PersonId, Position, Recorded, Seq, Timestamp};
+use sparks_engine::{DecidedFace, Filter, IdentityTail, Page, Query, StoreError, StoredFace, Templates};
+
+use super::{
+    DynamoStore, faces,
+    log::{self, Entry},
+    value::{Fields, item, key, key_fields, number, s, text},
+};
+use crate::trouble::{patiently, pauses};
+
+/// As many rows as one request gets.
+const BATCH: usize = 100;
+
+/// A question to one partition, answered to its end or as far as is wanted.
+pub(super) struct Question<'a> {
+    pub table: &'a str,
+    pub pk: &'a str,
+    /// What the sort key must be like, and with what.
+    pub sort: Option<(&'static str, String)>,
+    pub most: usize,
+}
+
+impl DynamoStore {
+    /// One row, as of now.
+    pub(super) async fn one(&self, table: &str, key: Fields) -> Result<Option<Fields>, StoreError> {
+        let get = || self.client.get_item().table_name(table).set_key(Some(key.clone())).consistent_read(true).send();
+        Ok(patiently(get).await?.item)
+    }
+
+    /// The rows of these keys that exist, as of now.
+    pub(super) async fn batch(&self, table: &str, keys: Vec<Fields>) -> Result<Vec<Fields>, StoreError> {
+        let mut found = Vec::with_capacity(keys.len());
+        for keys in unique(keys).chunks(BATCH) {
+            let mut wanted = HashMap::from([(table.to_owned(), keys.to_vec())]);
+            let mut answer = self.batch_of(&mut wanted).await?;
+            found.append(answer.entry(table.to_owned()).or_default());
+        }
+        Ok(found)
+    }
+
+    /// Rows of several tables in one request, which is repeated for what it left out.
+    async fn batch_of(
+        &self,
+        wanted: &mut HashMap<String, Vec<Fields>>,
+    ) -> Result<HashMap<String, Vec<Fields>>, StoreError> {
+        let mut found: HashMap<String, Vec<Fields>> = HashMap::new();
+        let mut pauses = pauses();
+        loop {
+            let mut requests = HashMap::new();
+            for (table, keys) in wanted.iter().filter(|(_, keys)| !keys.is_empty()) {
+                let request = KeysAndAttributes::builder().set_keys(Some(keys.clone())).consistent_read(true).build();
+                let request = request.map_err(|error| StoreError::Unreadable(error.to_string()))?;
+                requests.insert(table.clone(), request);
+            }
+            if requests.is_empty() {
+                return Ok(found);
+            }
+            let get = || self.client.batch_get_item().set_request_items(Some(requests.clone())).send();
+            let answer = patiently(get).await?;
+            for (table, rows) in answer.responses.unwrap_or_default() {
+                found.entry(table).or_default().extend(rows);
+            }
+            let left = answer.unprocessed_keys.unwrap_or_default();
+            *wanted = left.into_iter().map(|(table, keys)| (table, keys.keys)).collect();
+            if !wanted.is_empty() {
+                let busy = || StoreError::Unavailable("the table does not keep up with reading".into());
+                tokio::time::sleep(pauses.next().ok_or_else(busy)?).await;
+            }
+        }
+    }
+
+    /// The rows of a partition, as of now.
+    pub(super) async fn ask(&self, question: Question<'_>) -> Result<Vec<Fields>, StoreError> {
+        let Question { table, pk, sort, most } = question;
+        let (mut rows, mut start) = (Vec::new(), None);
+        let condition = match &sort {
+            None => "PK = :pk".to_owned(),
+            Some(("begins_with", _)) => "PK = :pk AND begins_with(SK, :sk)".to_owned(),
+            Some((comparison, _)) => format!("PK = :pk AND SK {comparison} :sk"),
+        };
+        let mut values = Fields::from([(":pk".to_owned(), s(pk))]);
+        values.extend(sort.map(|(_, sk)| (":sk".to_owned(), s(sk))));
+        loop {
+            let room = i32::try_from(most - rows.len()).unwrap_or(i32::MAX);
+            let query = || {
+                let query = self.client.query().table_name(table).consistent_read(true).limit(room);
+                let query = query.key_condition_expression(&condition);
+                let query = query.set_expression_attribute_values(Some(values.clone()));
+                query.set_exclusive_start_key(Clone::clone(&start)).send()
+            };
+            let answer = patiently(query).await?;
+            rows.extend(answer.items.unwrap_or_default());
+            start = answer.last_evaluated_key;
+            if start.is_none() || rows.len() >= most {
+                return Ok(rows);
+            }
+        }
+    }
+
+    /// How far every lane has come.
+    pub(super) async fn read_heads(&self) -> Result<Position, StoreError> {
+        let question = Question { table: &self.tables.log, pk: log::HEADS, sort: None, most: usize::MAX };
+        let heads: Position = self.ask(question).await?.iter().map(log::head).collect::<Result<_, _>>()?;
+        heads.lanes().for_each(|(lane, seq)| self.has_come(lane, seq));
+        Ok(heads)
+    }
+
+    /// At most `most` events of the lane after this one. A transaction may be seen in parts, but an event never before those
+    /// that its lane has before it.
+    pub(super) async fn lane(&self, lane: Lane, Seq(after): Seq, most: usize) -> Result<Vec<Entry>, StoreError> {
+        let mut pauses = pauses();
+        loop {
+            let sort = Some((">=", log::place(Seq(after + 1))));
+            let question = Question { table: &self.tables.log, pk: &log::partition(lane), sort, most };
+            let rows = self.ask(question).await?;
+            let entries: Vec<Entry> = rows.iter().map(|row| log::entry(lane, row)).collect::<Result<_, _>>()?;
+            let gap = (after + 1..).zip(&entries).find(|(seq, entry)| entry.recorded.seq != Seq(*seq));
+            let Some((missing, _)) = gap else { return Ok(entries) };
+            let hole = || StoreError::Unreadable(format!("event {missing} of lane {lane} is not in the log"));
+            tokio::time::sleep(pauses.next().ok_or_else(hole)?).await;
+        }
+    }
+
+    /// The events after this position: a fair share of each lane that has moved, by time.
+    pub(super) async fn entries(&self, after: &Position, most: usize) -> Result<Vec<Entry>, StoreError> {
+        let heads = self.read_heads().await?;
+        let moved: Vec<Lane> =
+            heads.lanes().filter(|(lane, seq)| *seq > after.in_lane(*lane)).map(|(lane, _)| lane).collect();
+        let share = (most / moved.len().max(1)).max(1);
+        let mut entries: Vec<Entry> = Vec::new();
+        for lane in moved {
+            let room = share.min(most - entries.len());
+            if room > 0 {
+                entries.extend(self.lane(lane, after.in_lane(lane), room).await?);
+            }
+        }
+        Ok(by_time(entries))
+    }
+
+    pub(super) async fn event_at(&self, lane: Lane, seq: Seq) -> Result<Option<Recorded>, StoreError> {
+        let sort = Some(("begins_with", format!("{}#", log::place(seq))));
+        let question = Question { table: &self.tables.log, pk: &log::partition(lane), sort, most: 1 };
+        let row = self.ask(question).await?.pop();
+        row.map(|row| Ok(log::entry(lane, &row)?.recorded)).transpose()
+    }
+
+    /// Identity events up to the head, and the counter: one request where nothing has happened.
+    pub(super) async fn identity_tail(&self, after: Seq) -> Result<IdentityTail, StoreError> {
+        let counter = Key::counter();
+        let mut wanted = HashMap::from([
+            (self.tables.log.clone(), vec![log::head_key(Lane::IDENTITY)]),
+            (self.tables.platform.clone(), vec![key_fields(&counter.pk, &counter.sk)]),
+        ]);
+        let found = self.batch_of(&mut wanted).await?;
+        let row = |table: &str| found.get(table).and_then(|rows| rows.first());
+        let seq = row(&self.tables.log).map_or(Ok(Seq(0)), |head| log::head(head).map(|(_, seq)| seq))?;
+        let count = row(&self.tables.platform).map_or(Ok(0), |row| number(row, "limit"))?;
+        let counter = u32::try_from(count);
+        let counter = counter.map_err(|_| StoreError::Unreadable(format!("UNKNOWN_PERSONS.limit is {count}")))?;
+        self.has_come(Lane::IDENTITY, seq);
+        let events = if seq > after { self.identity_events(after, seq).await? } else { Vec::new() };
+        // What came while we read is not left out: somebody else's count would not fit it.
+        let seq = events.last().map_or(seq, |last| last.seq.max(seq));
+        self.has_come(Lane::IDENTITY, seq);
+        Ok(IdentityTail { events, seq, counter })
+    }
+
+    /// The identity events, dense up to the head at least: the head may be seen before what it counts.
+    async fn identity_events(&self, after: Seq, head: Seq) -> Result<Vec<Recorded>, StoreError> {
+        let mut pauses = pauses();
+        loop {
+            let entries = self.lane(Lane::IDENTITY, after, usize::MAX).await?;
+            if entries.last().is_some_and(|entry| entry.recorded.seq >= head) {
+                return Ok(entries.into_iter().map(|entry| entry.recorded).collect());
+            }
+            let hole = || StoreError::Unreadable(format!("the log does not reach its head at {head}"));
+            tokio::time::sleep(pauses.next().ok_or_else(hole)?).await;
+        }
+    }
+
+    /// The faces that these events taught, where they are still kept.
+    pub(super) async fn templates_of(&self, entries: Vec<Entry>, after: &Position) -> Result<Templates, StoreError> {
+        let mut read = after.clone();
+        entries.iter().for_each(|entry| read.pass_event(&entry.recorded));
+        let names: Vec<FaceId> = entries.into_iter().flat_map(|entry| entry.templates).collect();
+        let faces = self.kept(&names).await?.into_iter().filter(|kept| kept.template).collect();
+        Ok(Templates { faces, read })
+    }
+
+    /// Everything that anybody is known by. Faces that are committed meanwhile may be among it, and come again.
+    pub(super) async fn all_templates(&self) -> Result<Templates, StoreError> {
+        let read = self.read_heads().await?;
+        let mut templates = Vec::new();
+        let keep = |decided: DecidedFace| templates.extend(decided.kept.template.then_some(decided.kept));
+        self.every_face(keep).await?;
+        Ok(Templates { faces: templates, read })
+    }
+
+    /// Shows all faces that are kept, photo by photo.
+    pub(super) async fn every_face(&self, mut show: impl FnMut(DecidedFace)) -> Result<(), StoreError> {
+        let mut start = None;
+        loop {
+            let (items, next) = self.scan_page(&self.tables.faces, start, None).await?;
+            for item in items.iter().filter(|item| faces::is_photo(item)) {
+                faces::faces(item)?.into_iter().for_each(&mut show);
+            }
+            start = next;
+            if start.is_none() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// A page of all rows, and where to go on. Never on the path of a photo.
+    pub(super) async fn scan_page(
+        &self,
+        table: &str,
+        start: Option<Fields>,
+        most: Option<i32>,
+    ) -> Result<(Vec<Fields>, Option<Fields>), StoreError> {
+        let scan = || {
+            let scan = self.client.scan().table_name(table).consistent_read(true).set_limit(most);
+            scan.set_exclusive_start_key(start.clone()).send()
+        };
+        let answer = patiently(scan).await?;
+        Ok((answer.items.unwrap_or_default(), answer.last_evaluated_key))
+    }
+
+    /// These faces, where they are kept.
+    pub(super) async fn kept(&self, wanted: &[FaceId]) -> Result<Vec<StoredFace>, StoreError> {
+        let wanted: BTreeSet<&FaceId> = wanted.iter().collect();
+        let images: BTreeSet<&ImageId> = wanted.iter().map(|face| &face.image).collect();
+        let keys = images.into_iter().map(faces::photo_key).collect();
+        let mut found = Vec::new();
+        for item in self.batch(&self.tables.faces, keys).await? {
+            let kept = faces::faces(&item)?.into_iter().map(|decided| decided.kept);
+            found.extend(kept.filter(|kept| wanted.contains(&kept.face)));
+        }
+        Ok(found)
+    }
+
+    /// The faces of these persons, the latest of each lane first.
+    pub(super) async fn faces_led_to(&self, persons: &[PersonId]) -> Result<Vec<DecidedFace>, StoreError> {
+        let persons: BTreeSet<PersonId> = persons.iter().copied().collect();
+        let mut photos: BTreeMap<ImageId, Fields> = BTreeMap::new();
+        for person in &persons {
+            let images = self.led_to(Some(*person), None, usize::MAX).await?;
+            let unread = images.into_iter().filter(|image| !photos.contains_key(image)).collect();
+            photos.extend(self.kept_faces(unread).await?);
+        }
+        let mut found = Vec::new();
+        for item in photos.values() {
+            let is_theirs = |decided: &DecidedFace| decided.kept.person.is_some_and(|who| persons.contains(&who));
+            found.extend(faces::faces(item)?.into_iter().filter(is_theirs));
+        }
+        found.sort_by(|a, b| b.seq.cmp(&a.seq).then(a.kept.face.n.cmp(&b.kept.face.n)));
+        Ok(found)
+    }
+
+    /// The photos in which somebody's faces may be, by name, from this one on.
+    pub(super) async fn led_to(
+        &self,
+        person: Option<PersonId>,
+        from: Option<&ImageId>,
+        most: usize,
+    ) -> Result<Vec<ImageId>, StoreError> {
+        let (pk, sort) = (faces::leads_to(person), from.map(|image| (">=", image.to_string())));
+        let rows = self.ask(Question { table: &self.tables.faces, pk: &pk, sort, most }).await?;
+        let image = |row: &Fields| {
+            text(row, "SK")?.parse().map_err(|e| StoreError::Unreadable(format!("a row that leads to faces: {e}")))
+        };
+        rows.iter().map(image).collect()
+    }
+
+    /// A page of rows, of the table itself or of an index. Indexes lag behind, the table does not.
+    pub(super) async fn page(&self, query: &Query) -> Result<Page, StoreError> {
+        let (index, name, value, prefix) = match &query.filter {
+            Filter::Partition { pk, sk_prefix } => (None, "PK", pk, sk_prefix.as_str()),
+            Filter::EntityType(value) => (Some("entityType-PK-index"), "entityType", value, ""),
+            Filter::UploadedBy(value) => (Some("uploadedBy-PK-index"), "uploadedBy", value, ""),
+        };
+        let narrowed = if prefix.is_empty() { "" } else { " AND begins_with(SK, :sk)" };
+        let condition = format!("#key = :key{narrowed}");
+        let mut values = Fields::from([(":key".to_owned(), s(value.as_str()))]);
+        values.extend((!prefix.is_empty()).then(|| (":sk".to_owned(), s(prefix))));
+        let start = |after: &Key| {
+            let mut start = key_fields(&after.pk, &after.sk);
+            start.insert(name.to_owned(), s(if index.is_some() { value } else { &after.pk }));
+            start
+        };
+        let (mut page, mut after) = (Page::default(), query.after.as_ref().map(start));
+        // One row more than asked for tells whether there are more.
+        while page.items.len() <= query.limit {
+            let room = i32::try_from(query.limit - page.items.len()).unwrap_or(i32::MAX - 1) + 1;
+            let ask = || {
+                let ask =
+                    self.client.query().table_name(&self.tables.platform).set_index_name(index.map(str::to_owned));
+                let ask = ask.consistent_read(index.is_none()).scan_index_forward(!query.backwards).limit(room);
+                let ask = ask.key_condition_expression(&condition).expression_attribute_names("#key", name);
+                let ask = ask.set_expression_attribute_values(Some(values.clone()));
+                ask.set_exclusive_start_key(after.clone()).send()
+            };
+            let answer = patiently(ask).await?;
+            for row in answer.items.unwrap_or_default() {
+                page.items.push(item(&row)?);
+            }
+            after = answer.last_evaluated_key;
+            if after.is_none() {
+                break;
+            }
+        }
+        if page.items.len() > query.limit {
+            page.items.truncate(query.limit);
+            page.last = page.items.last().map(|item| item.key.clone());
+        }
+        Ok(page)
+    }
+}
+
+/// By time, as far as the order of each lane allows: clocks differ.
+fn by_time(entries: Vec<Entry>) -> Vec<Entry> {
+    let mut latest: BTreeMap<Lane, Timestamp> = BTreeMap::new();
+    let timed = entries.into_iter().map(|entry| {
+        let time = latest.entry(entry.recorded.lane).or_insert(entry.recorded.when);
+        *time = (*time).max(entry.recorded.when);
+        (*time, entry)
+    });
+    let mut timed: Vec<_> = timed.collect();
+    timed.sort_by_key(|(time, entry)| (*time, entry.recorded.lane, entry.recorded.seq));
+    timed.into_iter().map(|(_, entry)| entry).collect()
+}
+
+/// A request may name a row once.
+fn unique(keys: Vec<Fields>) -> Vec<Fields> {
+    let mut seen = BTreeSet::new();
+    let name = |fields: &Fields| key(fields).map_or_else(|_| String::new(), |key| format!("{key:?}"));
+    keys.into_iter().filter(|fields| seen.insert(name(fields))).collect()
+}

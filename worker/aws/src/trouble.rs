@@ -1,0 +1,139 @@
+//! What went wrong with a call, by what helps.
+
+use std::{error::Error, fmt, future::Future, time::Duration};
+
+use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
+use backon::{BackoffBuilder, ExponentialBuilder};
+use sparks_engine::{PublishError, QueueError, StoreError};
+
+/// A call that failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Trouble {
+    /// What the service calls it; nothing where there was no answer.
+    pub code: Option<String>,
+    /// The status of the answer.
+    pub status: Option<u16>,
+    /// For people.
+    pub words: String,
+}
+
+/// What services say when they have too much to do, or somebody else is at the same thing.
+const BUSY: [&str; 11] = [
+    "ThrottlingException",
+    "ThrottlingError",
+    "Throttling",
+    "ThrottledException",
+    "RequestThrottled",
+    "TooManyRequestsException",
+    "SlowDown",
+    "ProvisionedThroughputExceededException",
+    "RequestLimitExceeded",
+    "TransactionConflictException",
+    "TransactionInProgressException",
+];
+
+/// What a refusal for want of permissions is called.
+const FORBIDDEN: [&str; 6] = [
+    "AccessDenied",
+    "AccessDeniedException",
+    "AuthorizationError",
+    "InvalidAccessKeyId",
+    "UnrecognizedClientException",
+    "SignatureDoesNotMatch",
+];
+
+impl Trouble {
+    /// Whether the service only has too much to do.
+    pub fn is_busy(&self) -> bool {
+        self.code.as_deref().is_some_and(|code| BUSY.contains(&code)) || matches!(self.status, Some(429 | 503))
+    }
+
+    /// Whether what was asked for is not ours to have.
+    pub fn is_forbidden(&self) -> bool {
+        self.code.as_deref().is_some_and(|code| FORBIDDEN.contains(&code)) || matches!(self.status, Some(401 | 403))
+    }
+
+    /// Whether it is called so.
+    pub fn is(&self, codes: &[&str]) -> bool {
+        self.code.as_deref().is_some_and(|code| codes.iter().any(|known| code == *known))
+    }
+}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.words.fmt(f)
+    }
+}
+
+impl<E: ProvideErrorMetadata + Error + 'static> From<SdkError<E>> for Trouble {
+    fn from(error: SdkError<E>) -> Self {
+        let (code, status) = (error.code().map(str::to_owned), error.raw_response().map(|raw| raw.status().as_u16()));
+        let words = match (code.as_deref(), error.message()) {
+            (Some(code), Some(message)) if !message.is_empty() => format!("{code}: {message}"),
+            (Some(code), _) => code.to_owned(),
+            (None, _) => chain(&error),
+        };
+        Self { code, status, words }
+    }
+}
+
+/// The causes, the nearest first: what failed without an answer says little by itself.
+fn chain(error: &dyn Error) -> String {
+    let mut words = vec![error.to_string()];
+    let mut source = error.source();
+    while let Some(error) = source {
+        let next = error.to_string();
+        if words.last() != Some(&next) {
+            words.push(next);
+        }
+        source = error.source();
+    }
+    words.join(": ")
+}
+
+/// Calls again what a busy service refuses: it is busy for everybody, so everybody waits a random time (full jitter).
+pub(crate) async fn patiently<T, E, Fut>(call: impl Fn() -> Fut) -> Result<T, Trouble>
+where
+    Fut: Future<Output = Result<T, SdkError<E>>>,
+    E: ProvideErrorMetadata + Error + 'static,
+{
+    let mut pauses = pauses();
+    loop {
+        let trouble = match call().await {
+            Ok(answer) => return Ok(answer),
+            Err(error) => Trouble::from(error),
+        };
+        match pauses.next().filter(|_| trouble.is_busy()) {
+            Some(pause) => tokio::time::sleep(pause).await,
+            None => return Err(trouble),
+        }
+    }
+}
+
+/// Random pauses below a bound that doubles: about a quarter of a minute in all.
+pub(crate) fn pauses() -> impl Iterator<Item = Duration> {
+    let bounds = ExponentialBuilder::default()
+        .with_min_delay(Duration::from_millis(20))
+        .with_max_delay(Duration::from_secs(2))
+        .with_factor(2.0)
+        .with_max_times(20);
+    bounds.build().map(|bound| bound.mul_f64(fastrand::f64()))
+}
+
+impl From<Trouble> for StoreError {
+    fn from(trouble: Trouble) -> Self {
+        Self::Unavailable(trouble.words)
+    }
+}
+
+impl From<Trouble> for QueueError {
+    fn from(trouble: Trouble) -> Self {
+        Self::Unavailable(trouble.words)
+    }
+}
+
+impl From<Trouble> for PublishError {
+    fn from(trouble: Trouble) -> Self {
+        Self(trouble.words)
+    }
+}
