@@ -139,7 +139,7 @@ impl From<ObjectsError> for Failure {
     fn from(error: ObjectsError) -> Self {
         let cause = match error {
             ObjectsError::NotFound(_) => Cause::NoObject,
-            ObjectsError::Unavailable { .. } => Cause::Unavailable,
+            ObjectsError::Unavailable { .. } | ObjectsError::Forbidden { .. } => Cause::Unavailable,
             ObjectsError::TooLarge { .. } | ObjectsError::BadKey(_) => Cause::Fault,
         };
         Self::new(cause, error)

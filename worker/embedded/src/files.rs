@@ -13,7 +13,7 @@ use std::{
 use async_trait::async_trait;
 use sha2::{Digest, Sha256};
 use sparks_domain::Timestamp;
-use sparks_engine::{Content, Listed, Object, Objects, ObjectsError, PutMode};
+use sparks_engine::{Content, Listed, Object, Objects, ObjectsError, PutMode, object_key};
 
 use crate::owner::Owners;
 
@@ -119,8 +119,7 @@ impl Folders {
 
     /// The file of an object. Keys that would leave the folder name nothing, and no two keys name the same file.
     fn path(&self, key: &str) -> Result<PathBuf, ObjectsError> {
-        let is_name = |part: &str| !["", ".", ".."].contains(&part) && part.len() <= LONGEST_NAME;
-        let fits = key.split('/').all(is_name) && !key.contains(['\\', '\0']);
+        let fits = object_key(key)?.split('/').all(|part| part.len() <= LONGEST_NAME);
         fits.then(|| self.objects.join(key)).ok_or_else(|| ObjectsError::BadKey(key.to_owned()))
     }
 

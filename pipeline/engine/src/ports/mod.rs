@@ -9,6 +9,7 @@ mod meter;
 mod objects;
 mod publisher;
 mod queue;
+mod secrets;
 mod store;
 
 pub use analyzer::{AnalyzeError, FaceAnalyzer, FaceEngine, NoFaces, OnCpu};
@@ -17,9 +18,10 @@ pub use darkroom::{Darkroom, DarkroomError, Description, Developed, Pixels, Rend
 pub use index::{FaceIndex, Found, IndexError, Standing};
 pub use maintenance::{Fingerprint, Maintenance, Mark, Mended};
 pub use meter::{Meter, Unmeasured};
-pub use objects::{Content, Listed, Object, Objects, ObjectsError, PutMode};
+pub use objects::{Content, Listed, Object, Objects, ObjectsError, PutMode, object_key};
 pub use publisher::{Notice, PublishError, Publisher, Silent, Topic};
 pub use queue::{DeadLetter, DeadLetters, Delivery, Depth, MessageId, Queue, QueueError, Settlement};
+pub use secrets::{Secret, Secrets, SecretsError};
 pub use store::{
     Commit, CommitError, DecidedFace, Erasure, Filter, IdentityTail, Page, PhotoGuard, Query, Reach, Store, StoreError,
     StoredFace, Templates,

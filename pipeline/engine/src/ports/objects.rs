@@ -70,6 +70,16 @@ pub enum PutMode {
     IfAbsent,
 }
 
+/// The key, if it is one that every bucket can hold: no two of them name the same object, and none leads out of the bucket.
+pub fn object_key(key: &str) -> Result<&str, ObjectsError> {
+    let is_name = |part: &str| !["", ".", ".."].contains(&part);
+    let fits = key.split('/').all(is_name) && !key.contains(['\\', '\0']) && key.len() <= LONGEST_KEY;
+    fits.then_some(key).ok_or_else(|| ObjectsError::BadKey(key.to_owned()))
+}
+
+/// Bytes in a key, as buckets limit them.
+const LONGEST_KEY: usize = 1024;
+
 /// Why an object could not be had or stored.
 #[derive(Debug, thiserror::Error)]
 pub enum ObjectsError {
@@ -89,6 +99,14 @@ pub enum ObjectsError {
     /// A key that would leave the bucket.
     #[error("{0:?} is not an object key")]
     BadKey(String),
+    /// It is not ours to read or write, or would be another's if it were there: whoever grants permissions can help.
+    #[error("object {key} is not ours to have: {reason}")]
+    Forbidden {
+        /// The object.
+        key: String,
+        /// What the store says.
+        reason: String,
+    },
     /// Trying later may help.
     #[error("object {key}: {reason}")]
     Unavailable {
