@@ -10,7 +10,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use sparks_aws::{Access, Connection, DynamoStore, Setup, Tables};
+use aws_sdk_ssm::types::ParameterType;
+use sparks_aws::{Access, Connection, DynamoStore, Estate, Queues, Setup, Tables};
 
 /// The emulator, and the version that the tests were written against.
 const PACKAGE: &str = "ministack==1.5.33";
@@ -135,6 +136,83 @@ impl Emulator {
         let mut setup = Setup::new(&self.connect().await, false);
         setup.tables(&tables).await.expect("the tables");
         tables
+    }
+}
+
+impl Emulator {
+    /// A bucket of its own.
+    ///
+    /// # Panics
+    ///
+    /// Where it cannot be made.
+    pub async fn bucket(&self) -> String {
+        let name = self.fresh("bucket");
+        Setup::new(&self.connect().await, false).bucket(&name).await.expect("a bucket");
+        name
+    }
+
+    /// Standard queues of their own. What is received so often and never settled is a dead letter.
+    pub async fn queues(&self, max_deaths: u32) -> Queues {
+        self.queues_called([self.fresh("work"), self.fresh("dead")], None, max_deaths).await
+    }
+
+    /// FIFO queues of their own, with a standard one beside them.
+    pub async fn fifo_queues(&self, max_deaths: u32) -> Queues {
+        let names = ["work", "dead"].map(|name| format!("{}.fifo", self.fresh(name)));
+        self.queues_called(names, Some(self.fresh("waiting")), max_deaths).await
+    }
+
+    async fn queues_called(&self, [work, dead]: [String; 2], waiting: Option<String>, max_deaths: u32) -> Queues {
+        let tables = Tables { platform: String::new(), log: String::new(), faces: String::new() };
+        let (prefixes, notices) = (Vec::new(), Vec::new());
+        let estate = Estate {
+            tables,
+            bucket: String::new(),
+            prefixes,
+            work,
+            waiting,
+            dead,
+            uploads: None,
+            notices,
+            visibility: 60,
+            max_deaths,
+        };
+        let connection = self.connect().await;
+        Setup::new(&connection, false).queues(&estate).await.expect("the queues");
+        let url = async |name: &str| sparks_aws::SqsQueue::url(&connection, name).await.expect("a queue");
+        let waiting = match &estate.waiting {
+            Some(waiting) => Some(url(waiting).await),
+            None => None,
+        };
+        Queues { work: url(&estate.work).await, waiting, dead: url(&estate.dead).await }
+    }
+
+    /// A topic, and queues of which one hears it.
+    ///
+    /// # Panics
+    ///
+    /// Where they cannot be made.
+    pub async fn topic_heard_by_queue(&self, fifo: bool) -> (Queues, String) {
+        let connection = self.connect().await;
+        let (queues, kind) = if fifo { (self.fifo_queues(25).await, ".fifo") } else { (self.queues(25).await, "") };
+        let topic = connection.sns().create_topic().name(format!("{}{kind}", self.fresh("topic")));
+        let topic = if fifo { topic.attributes("FifoTopic", "true") } else { topic };
+        let topic = topic.send().await.expect("a topic").topic_arn.expect("its name");
+        let name = queues.work.rsplit('/').next().unwrap_or_default();
+        let queue = format!("arn:aws:sqs:eu-central-1:000000000000:{name}");
+        let subscribe = connection.sns().subscribe().topic_arn(&topic).protocol("sqs").endpoint(queue);
+        subscribe.attributes("RawMessageDelivery", "true").send().await.expect("a subscription");
+        (queues, topic)
+    }
+
+    /// Puts a secret there, over what there was.
+    ///
+    /// # Panics
+    ///
+    /// Where it cannot be put there.
+    pub async fn put_parameter(&self, name: &str, value: &str) {
+        let put = self.connect().await.ssm().put_parameter().name(name).value(value).overwrite(true);
+        put.r#type(ParameterType::SecureString).send().await.expect("a parameter");
     }
 }
 

@@ -8,6 +8,7 @@ pub mod faults;
 pub mod fuzzed;
 pub mod notices;
 pub mod platform;
+pub mod proxy;
 pub mod samples;
 pub mod snapshot;
 pub mod worker;

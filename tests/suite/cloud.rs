@@ -2,5 +2,10 @@
 #![allow(clippy::unwrap_used, missing_docs, reason = "a test that meets the unexpected may stop")]
 
 mod cloud {
+    mod objects;
+    mod publisher;
+    mod queue;
+    mod secrets;
+    mod setup;
     mod store;
 }

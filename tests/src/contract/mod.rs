@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 
 pub use maintenance::maintenance;
 pub use objects::{OutageRig, objects, outage};
-pub use queue::{Leases, QueueRig, queue};
+pub use queue::{Abilities, Leases, QueueRig, Repeats, queue};
 pub use store::store;
 
 /// What a check says: nothing, or what is wrong.

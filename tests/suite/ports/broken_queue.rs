@@ -259,9 +259,10 @@ const CAUGHT_BY: [(Wrong, &str); 34] = [
 
 async fn failures(folders: Arc<Folders>, wrong: Wrong) -> Vec<&'static str> {
     let report = contract::queue(async |leases| {
-        let QueueRig { queue, other, letters, visibility } = folders.queue(leases);
+        let QueueRig { queue, other, letters, visibility, abilities } = folders.queue(leases);
         let letters = Arc::new(BrokenLetters { inner: letters, queue: Arc::clone(&queue), wrong });
-        QueueRig { queue: Broken::over(queue, wrong), other: Broken::over(other, wrong), letters, visibility }
+        let (queue, other) = (Broken::over(queue, wrong), Broken::over(other, wrong));
+        QueueRig { queue, other, letters, visibility, abilities }
     });
     report.await.failures()
 }

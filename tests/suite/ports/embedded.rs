@@ -13,7 +13,7 @@ use sparks_embedded::{Embedded, Patience};
 use sparks_engine::{
     Content, DeadLetters, Maintenance, Objects, ObjectsError, PutMode, Queue, QueueError, Settlement, Store,
 };
-use sparks_tests::contract::{self, Leases, OutageRig, QueueRig};
+use sparks_tests::contract::{self, Abilities, Leases, OutageRig, QueueRig};
 use tempfile::TempDir;
 
 /// Fresh data folders, removed at the end.
@@ -65,7 +65,7 @@ impl Folders {
         let one = Embedded::open_or_create(&folder, patience).unwrap();
         let other = Embedded::open_or_create(&folder, patience).unwrap();
         let letters = Arc::clone(&one.queue) as Arc<dyn DeadLetters>;
-        QueueRig { queue: one.queue, other: other.queue, letters, visibility }
+        QueueRig { queue: one.queue, other: other.queue, letters, visibility, abilities: Abilities::ALL }
     }
 }
 
@@ -133,7 +133,7 @@ async fn messages_of_a_dead_owner_are_free_at_once() {
     assert_eq!(held.len(), 2);
     assert_eq!(rig.other.receive(5).await.unwrap().len(), 1, "the owner lives, so its messages are its own");
 
-    let QueueRig { queue, other, letters, visibility } = rig;
+    let QueueRig { queue, other, letters, visibility, .. } = rig;
     drop((queue, letters));
     let asked = Instant::now();
     let freed = other.receive(5).await.unwrap();

@@ -75,13 +75,15 @@ impl Connection {
         Self { shared: loader.load().await, endpoints: access.endpoints.clone() }
     }
 
-    pub(crate) fn dynamodb(&self) -> aws_sdk_dynamodb::Client {
+    /// DynamoDB itself, for whoever needs more than its adapter does.
+    pub fn dynamodb(&self) -> aws_sdk_dynamodb::Client {
         let mut config = aws_sdk_dynamodb::config::Builder::from(&self.shared);
         config.set_endpoint_url(self.endpoints.dynamodb.clone().or_else(|| self.everywhere()));
         aws_sdk_dynamodb::Client::from_conf(config.build())
     }
 
-    pub(crate) fn s3(&self) -> aws_sdk_s3::Client {
+    /// S3 itself, for whoever needs more than its adapter does.
+    pub fn s3(&self) -> aws_sdk_s3::Client {
         let endpoint = self.endpoints.s3.clone().or_else(|| self.everywhere());
         let mut config = aws_sdk_s3::config::Builder::from(&self.shared);
         // Emulators and private endpoints have one name for all buckets.
@@ -90,19 +92,22 @@ impl Connection {
         aws_sdk_s3::Client::from_conf(config.build())
     }
 
-    pub(crate) fn sqs(&self) -> aws_sdk_sqs::Client {
+    /// SQS itself, for whoever needs more than its adapter does.
+    pub fn sqs(&self) -> aws_sdk_sqs::Client {
         let mut config = aws_sdk_sqs::config::Builder::from(&self.shared);
         config.set_endpoint_url(self.endpoints.sqs.clone().or_else(|| self.everywhere()));
         aws_sdk_sqs::Client::from_conf(config.build())
     }
 
-    pub(crate) fn sns(&self) -> aws_sdk_sns::Client {
+    /// SNS itself, for whoever needs more than its adapter does.
+    pub fn sns(&self) -> aws_sdk_sns::Client {
         let mut config = aws_sdk_sns::config::Builder::from(&self.shared);
         config.set_endpoint_url(self.endpoints.sns.clone().or_else(|| self.everywhere()));
         aws_sdk_sns::Client::from_conf(config.build())
     }
 
-    pub(crate) fn ssm(&self) -> aws_sdk_ssm::Client {
+    /// SSM itself, for whoever needs more than its adapter does.
+    pub fn ssm(&self) -> aws_sdk_ssm::Client {
         let mut config = aws_sdk_ssm::config::Builder::from(&self.shared);
         config.set_endpoint_url(self.endpoints.ssm.clone().or_else(|| self.everywhere()));
         aws_sdk_ssm::Client::from_conf(config.build())

@@ -3,9 +3,18 @@
 
 mod connect;
 mod dynamo;
+mod names;
+mod s3;
 mod setup;
+mod sns;
+mod sqs;
+mod ssm;
 mod trouble;
 
 pub use connect::{Access, Connection, Endpoints};
 pub use dynamo::{DynamoStore, Tables};
-pub use setup::{Done, Setup, SetupError, Step};
+pub use s3::S3Objects;
+pub use setup::{Done, Estate, Setup, SetupError, Step};
+pub use sns::{SnsPublisher, Topics};
+pub use sqs::{Queues, SqsQueue, Timing};
+pub use ssm::SsmSecrets;

@@ -1,0 +1,61 @@
+//! Queues in SQS, standard and FIFO, keep the contract of the embedded one, but for what SQS cannot do.
+
+use std::{sync::Arc, time::Duration};
+
+use sparks_aws::{Queues, SqsQueue, Timing};
+use sparks_engine::DeadLetters;
+use sparks_tests::{
+    contract::{self, Abilities, Leases, QueueRig, Repeats},
+    emulator::Emulator,
+};
+
+async fn rig(emulator: &Emulator, queues: Queues, leases: Leases) -> QueueRig {
+    let connection = emulator.connect().await;
+    let visibility = Duration::from_secs(match leases {
+        Leases::Long => 60,
+        Leases::Short => 2,
+    });
+    let timing = Timing { visibility, poll: Duration::ZERO };
+    let queue = Arc::new(SqsQueue::new(&connection, queues.clone(), timing));
+    let other = Arc::new(SqsQueue::new(&connection, queues, timing));
+    let letters = Arc::clone(&queue) as Arc<dyn DeadLetters>;
+    QueueRig { queue, other, letters, visibility, abilities: Abilities::NONE }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_standard_queue_keeps_its_contract() {
+    let emulator = Emulator::start().await;
+    let make = async |leases| rig(&emulator, emulator.queues(25).await, leases).await;
+    contract::queue(make).await.assert_passed();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_fifo_queue_keeps_its_contract() {
+    let emulator = Emulator::start().await;
+    let make = async |leases| {
+        let rig = rig(&emulator, emulator.fifo_queues(25).await, leases).await;
+        QueueRig { abilities: Abilities { repeats: Repeats::ForAWhile, ..Abilities::NONE }, ..rig }
+    };
+    contract::queue(make).await.assert_passed();
+}
+
+/// What every worker died over is moved by the queue itself, and says so.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_letter_that_the_queue_moved_is_told_from_ours() {
+    let emulator = Emulator::start().await;
+    let rig = rig(&emulator, emulator.queues(2).await, Leases::Short).await;
+    let sent = rig.queue.send("deadly", "d").await.unwrap();
+    let mut receives = 0;
+    // Nobody settles it: each worker died.
+    while rig.queue.depth().await.unwrap().dead == 0 {
+        assert!(receives < 3, "it was received {receives} times");
+        receives += rig.queue.receive(1).await.unwrap().len();
+        tokio::time::sleep(Duration::from_millis(300)).await;
+    }
+    let letters = rig.letters.list(None, 10).await.unwrap();
+    assert_eq!(letters.len(), 1);
+    assert_eq!((&letters[0].id, letters[0].body.as_str(), letters[0].cause.as_str()), (&sent, "deadly", "worker-died"));
+    assert!(rig.letters.replay(&letters[0].id).await.unwrap().is_some());
+    let delivery = rig.queue.receive(1).await.unwrap().remove(0);
+    assert_eq!((delivery.body.as_str(), delivery.receives), ("deadly", 1));
+}

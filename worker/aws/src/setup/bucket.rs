@@ -1,0 +1,99 @@
+//! The bucket, and whom it tells of new objects.
+
+use aws_sdk_s3::{
+    Client,
+    types::{
+        BucketLocationConstraint, CreateBucketConfiguration, Event, FilterRule, FilterRuleName,
+        NotificationConfiguration, NotificationConfigurationFilter, QueueConfiguration, S3KeyFilter,
+        TopicConfiguration,
+    },
+};
+
+use super::Listener;
+use crate::trouble::{Trouble, patiently};
+
+/// Whether the bucket is there.
+pub(super) async fn exists(client: &Client, bucket: &str) -> Result<bool, Trouble> {
+    match patiently(|| client.head_bucket().bucket(bucket).send()).await {
+        Ok(_) => Ok(true),
+        Err(trouble) if trouble.status == Some(404) => Ok(false),
+        Err(trouble) => Err(trouble),
+    }
+}
+
+/// Makes the bucket, in the region that we are in.
+pub(super) async fn create(client: &Client, bucket: &str) -> Result<(), Trouble> {
+    let region = client.config().region().map(ToString::to_string).filter(|region| region != "us-east-1");
+    let place = region.map(|region| {
+        let place = BucketLocationConstraint::from(region.as_str());
+        CreateBucketConfiguration::builder().location_constraint(place).build()
+    });
+    let create = client.create_bucket().bucket(bucket).set_create_bucket_configuration(place);
+    patiently(|| create.clone().send()).await?;
+    Ok(())
+}
+
+/// What the bucket tells to whom.
+pub(super) async fn notifications(client: &Client, bucket: &str) -> Result<NotificationConfiguration, Trouble> {
+    let get = || client.get_bucket_notification_configuration().bucket(bucket).send();
+    let found = patiently(get).await?;
+    Ok(NotificationConfiguration::builder()
+        .set_queue_configurations(found.queue_configurations)
+        .set_topic_configurations(found.topic_configurations)
+        .set_lambda_function_configurations(found.lambda_function_configurations)
+        .set_event_bridge_configuration(found.event_bridge_configuration)
+        .build())
+}
+
+/// Whether the listener hears of objects that begin like this.
+pub(super) fn tells(found: &NotificationConfiguration, listener: &Listener, prefix: &str) -> bool {
+    let is_prefix = |filter: Option<&NotificationConfigurationFilter>| {
+        let rules = filter.and_then(|filter| filter.key()).map(S3KeyFilter::filter_rules).unwrap_or_default();
+        rules.iter().all(|rule| rule.name() != Some(&FilterRuleName::Prefix) || rule.value() == Some(prefix))
+    };
+    match listener {
+        Listener::Queue(arn) => {
+            found.queue_configurations().iter().any(|known| known.queue_arn() == arn && is_prefix(known.filter()))
+        }
+        Listener::Topic(arn) => {
+            found.topic_configurations().iter().any(|known| known.topic_arn() == arn && is_prefix(known.filter()))
+        }
+    }
+}
+
+/// From now on the listener hears of objects that begin like this, and everybody else of what they heard before.
+pub(super) async fn tell(
+    client: &Client,
+    bucket: &str,
+    found: NotificationConfiguration,
+    listener: &Listener,
+    prefix: &str,
+) -> Result<NotificationConfiguration, Trouble> {
+    let rule = FilterRule::builder().name(FilterRuleName::Prefix).value(prefix).build();
+    let filter = NotificationConfigurationFilter::builder().key(S3KeyFilter::builder().filter_rules(rule).build());
+    let events = [Event::from("s3:ObjectCreated:*"), Event::from("s3:ObjectRemoved:*")].to_vec();
+    let id = format!("sparks-{}", prefix.trim_end_matches('/'));
+    let mut wanted = found;
+    match listener {
+        Listener::Queue(arn) => {
+            let queue = QueueConfiguration::builder().id(id).queue_arn(arn).set_events(Some(events));
+            let queue = queue.filter(filter.build()).build().map_err(refused)?;
+            wanted.queue_configurations.get_or_insert_default().push(queue);
+        }
+        Listener::Topic(arn) => {
+            let topic = TopicConfiguration::builder().id(id).topic_arn(arn).set_events(Some(events));
+            let topic = topic.filter(filter.build()).build().map_err(refused)?;
+            wanted.topic_configurations.get_or_insert_default().push(topic);
+        }
+    }
+    let put = || {
+        let put = client.put_bucket_notification_configuration().bucket(bucket);
+        put.notification_configuration(wanted.clone()).send()
+    };
+    patiently(put).await?;
+    Ok(wanted)
+}
+
+fn refused(error: aws_sdk_s3::error::BuildError) -> Trouble {
+    Trouble { code: None, status: None, words: error.to_string() }
+}
