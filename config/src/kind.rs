@@ -8,6 +8,7 @@ use toml::Value;
 #[derive(Debug)]
 pub(crate) enum Kind {
     Text,
+    Anything,
     Whole(RangeInclusive<i64>),
     Number(RangeInclusive<f64>),
     Choice(&'static [&'static str]),
@@ -18,9 +19,13 @@ pub(crate) enum Kind {
 impl Kind {
     /// The kind of a known key.
     pub(crate) fn of(key: &str) -> Option<Kind> {
-        use Kind::{Choice, Number, Several, Switch, Text, Whole};
+        use Kind::{Anything, Choice, Number, Several, Switch, Text, Whole};
         Some(match key {
             "data" | "uploader" | "bucket" | "run.listen" => Text,
+            "backend" => Choice(&["embedded", "aws"]),
+            "aws.table" | "aws.log_table" | "aws.faces_table" | "aws.queue" | "aws.dead_letter_queue" => Text,
+            "aws.lanes" => Whole(1..=1024),
+            "aws.poll_seconds" => Whole(0..=20),
             "jobs" => Whole(0..=1024),
             "limits.max_bytes" | "limits.max_metadata_bytes" => Whole(1..=1 << 32),
             "limits.max_megapixels" => Whole(1..=10_000),
@@ -48,6 +53,7 @@ impl Kind {
             "queue.wait_seconds" => Whole(0..=1_209_600),
             "publish.thumbnails" | "publish.events" | "run.inbox" | "darkroom.isolate" => Switch,
             "run.grace_seconds" => Whole(0..=3600),
+            key if key.starts_with("aws.") => Anything,
             _ => match key.strip_prefix("variants.")?.split_once('.')?.1 {
                 "fit" => Choice(&["inside", "cover"]),
                 "width" | "height" => Whole(1..=16_383),
@@ -67,7 +73,7 @@ impl Kind {
             Kind::Several(_) => {
                 Some(text.split(',').map(|part| Value::String(part.trim().to_owned())).collect::<Vec<_>>().into())
             }
-            Kind::Text | Kind::Choice(_) => None,
+            Kind::Text | Kind::Anything | Kind::Choice(_) => None,
         }
         .unwrap_or(Value::String(text))
     }
@@ -85,6 +91,7 @@ impl Kind {
             }
             (Kind::Switch, Value::Boolean(_)) => true,
             (Kind::Text, Value::String(text)) => !text.trim().is_empty(),
+            (Kind::Anything, Value::String(_)) => true,
             _ => false,
         };
         admitted.then(|| value.clone())
@@ -95,6 +102,7 @@ impl fmt::Display for Kind {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Kind::Text => write!(out, "a text that is not empty"),
+            Kind::Anything => write!(out, "a text"),
             Kind::Whole(range) => {
                 write!(out, "a whole number from {} to {}", range.start(), range.end())
             }

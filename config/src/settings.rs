@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {
+    /// Where table, log, objects and queue are.
+    pub backend: Backend,
     /// Folder of the embedded backend.
     pub data: PathBuf,
     /// Who uploads what `sparks ingest` takes in.
@@ -34,6 +36,68 @@ pub struct Settings {
     pub publish: Publish,
     /// The worker that runs for long.
     pub run: Run,
+    /// The backend in the cloud.
+    pub aws: Aws,
+}
+
+/// Where table, log, objects and queue are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Backend {
+    /// In a folder on this machine.
+    Embedded,
+    /// In the cloud.
+    Aws,
+}
+
+/// The backend in the cloud. What is empty is not there, or comes from the environment.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Aws {
+    /// The region.
+    pub region: String,
+    /// Where all services are.
+    pub endpoint: String,
+    /// The platform's table.
+    pub table: String,
+    /// The log's table.
+    pub log_table: String,
+    /// The signatures' table.
+    pub faces_table: String,
+    /// How many lanes a new log has for photos.
+    pub lanes: u32,
+    /// The queue of work.
+    pub queue: String,
+    /// The queue in which copies wait, beside a FIFO queue.
+    pub waiting_queue: String,
+    /// The queue of dead letters.
+    pub dead_letter_queue: String,
+    /// How long to wait for a message, in seconds.
+    pub poll_seconds: u64,
+    /// The topic through which the bucket tells of its objects.
+    pub uploads_topic: String,
+    /// The topic of `thumbnail-completed`.
+    pub thumbnails_topic: String,
+    /// The topic of what the log says.
+    pub events_topic: String,
+    /// Where single services are.
+    pub endpoints: AwsEndpoints,
+}
+
+/// Where single services are.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AwsEndpoints {
+    /// DynamoDB.
+    pub dynamodb: String,
+    /// S3.
+    pub s3: String,
+    /// SQS.
+    pub sqs: String,
+    /// SNS.
+    pub sns: String,
+    /// SSM.
+    pub ssm: String,
 }
 
 /// What an upload may demand before it is refused.

@@ -118,10 +118,18 @@ Examples:
 
 A table on a terminal, the API's JSON otherwise.")]
     Query(QueryArgs),
-    /// Print the table's items, one JSON object a line, sorted by PK and SK
+    /// Print the table's items, one JSON object a line, sorted by PK and SK in a data folder
     Items(ItemsArgs),
     /// Print the event log
     Events(EventsArgs),
+    /// Make what is missing in the cloud: tables, queues, topics, bucket, and who tells whom
+    #[command(after_help = "\
+Examples:
+  sparks setup --config aws.toml --dry-run
+  sparks setup --config aws.toml
+
+What is there stays as it is, so it is safe to repeat. A data folder needs no setup.")]
+    Setup(SetupArgs),
     /// Make everything that is ours anew from the log
     Rebuild,
     /// Compare the table with the log

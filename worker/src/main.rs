@@ -1,5 +1,6 @@
 //! The `sparks` command.
 
+mod backend;
 mod cli;
 mod commands;
 mod consumer;
@@ -60,6 +61,7 @@ async fn run(cli: Cli, output: &mut Output) -> anyhow::Result<ExitCode> {
         Command::Query(args) => commands::query::run(global, args, output).await,
         Command::Items(args) => commands::items::run(global, args, output).await,
         Command::Events(args) => commands::events::run(global, args, output).await,
+        Command::Setup(args) => commands::setup::run(global, args, output).await,
         Command::Rebuild => commands::rebuild::rebuild(global, output).await,
         Command::Verify(args) => commands::rebuild::verify(global, args, output).await,
         Command::Config(args) => commands::config::run(global, args, output),

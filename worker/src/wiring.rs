@@ -3,17 +3,24 @@
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use anyhow::Context;
-use sparks_config::{Analyzer, FaceModel, Loaded, Settings, TaggingKey as TaggingSetting};
+use sparks_aws::{
+    Access, Connection, DynamoStore, Endpoints, Estate, Queues, S3Objects, Setup, SnsPublisher, SqsQueue, Tables,
+    Timing, Topics,
+};
+use sparks_config::{Analyzer, Backend as Where, FaceModel, Loaded, Settings, TaggingKey as TaggingSetting};
 use sparks_domain::{Policy, Projection, TaggingKey, Threshold};
 use sparks_embedded::{Embedded, Patience};
 use sparks_engine::{
     Announcements, Clock, Cpu, Darkroom, FaceAnalyzer, GalleryIndex, NoFaces, OnCpu, Perseverance, Pipeline, Ports,
-    Publisher, Queue, Rebuilder, Register, RegisterRules, Rules, Silent, Store, SystemClock,
+    Publisher, Rebuilder, Register, RegisterRules, Rules, Silent, Store, SystemClock,
 };
 use sparks_faces::{Embedders, Local, LocalOptions, Synthetic};
 use sparks_media::{CropSpec, Fit, Lab, Limits, VariantSpec};
 
-use crate::{cli::Global, consumer::Consumer, darkroom::Isolated, telemetry::metrics::Metrics, upload::Uploader};
+use crate::{
+    backend::Backend, cli::Global, consumer::Consumer, darkroom::Isolated, telemetry::metrics::Metrics,
+    upload::Uploader,
+};
 
 /// A call that cannot be meant like this. Exit code 2.
 #[derive(Debug, thiserror::Error)]
@@ -38,18 +45,113 @@ pub fn settings(global: &Global, flags: &[(&str, &str, toml::Value)]) -> Result<
     sparks_config::load(global.config.as_deref(), environment, &flags)
 }
 
-/// Opens the data folder that the settings name, which must be there.
-pub fn open(settings: &Settings) -> anyhow::Result<Embedded> {
-    Embedded::open(&settings.data, patience(settings)).map_err(|error| match error {
-        sparks_embedded::OpenError::NotThere(_) => WrongUse(error.to_string()).into(),
-        error => anyhow::Error::new(error).context("cannot open the data folder"),
+/// Opens the backend that the settings name, which must be there.
+pub async fn open(settings: &Settings) -> anyhow::Result<Backend> {
+    match settings.backend {
+        Where::Aws => open_cloud(settings).await,
+        Where::Embedded => {
+            let folder = Embedded::open(&settings.data, patience(settings)).map_err(|error| match error {
+                sparks_embedded::OpenError::NotThere(_) => WrongUse(error.to_string()).into(),
+                error => anyhow::Error::new(error).context("cannot open the data folder"),
+            })?;
+            Ok(Backend::of_folder(Arc::new(folder), settings.data.display().to_string()))
+        }
+    }
+}
+
+/// Opens the backend that the settings name. A data folder is made; what is in the cloud, `sparks setup` makes.
+pub async fn open_or_create(settings: &Settings) -> anyhow::Result<Backend> {
+    match settings.backend {
+        Where::Aws => open_cloud(settings).await,
+        Where::Embedded => {
+            let context = || "cannot open the data folder (another one can be named with --data)";
+            let folder = Embedded::open_or_create(&settings.data, patience(settings)).with_context(context)?;
+            Ok(Backend::of_folder(Arc::new(folder), settings.data.display().to_string()))
+        }
+    }
+}
+
+async fn open_cloud(settings: &Settings) -> anyhow::Result<Backend> {
+    let (aws, connection) = (&settings.aws, connection(settings).await);
+    let lanes = u16::try_from(aws.lanes).unwrap_or(u16::MAX);
+    let store = DynamoStore::open(&connection, tables(settings), lanes).await.context("cannot open the tables")?;
+    let dead = SqsQueue::url(&connection, &aws.dead_letter_queue).await?;
+    let waiting = match optional(&aws.waiting_queue) {
+        Some(waiting) => Some(SqsQueue::url(&connection, &waiting).await?),
+        None => None,
+    };
+    let queues = Queues { work: SqsQueue::url(&connection, &aws.queue).await?, waiting, dead };
+    let timing = Timing {
+        visibility: Duration::from_secs(settings.queue.visibility_seconds),
+        poll: Duration::from_secs(aws.poll_seconds),
+    };
+    let topics = Topics {
+        thumbnail_completed: topic(&connection, &aws.thumbnails_topic).await?,
+        events: topic(&connection, &aws.events_topic).await?,
+    };
+    let queue = Arc::new(SqsQueue::new(&connection, queues, timing));
+    Ok(Backend {
+        store: Arc::new(store),
+        objects: Arc::new(S3Objects::new(&connection, &settings.bucket)),
+        letters: Arc::clone(&queue) as Arc<_>,
+        queue,
+        publisher: Arc::new(SnsPublisher::new(&connection, topics)),
+        place: format!("table {}", aws.table),
+        folder: None,
     })
 }
 
-/// Opens the data folder that the settings name, or makes it.
-pub fn open_or_create(settings: &Settings) -> anyhow::Result<Embedded> {
-    let context = || "cannot open the data folder (another one can be named with --data)";
-    Embedded::open_or_create(&settings.data, patience(settings)).with_context(context)
+async fn topic(connection: &Connection, name: &str) -> anyhow::Result<Option<String>> {
+    match optional(name) {
+        Some(name) => Ok(Some(SnsPublisher::arn(connection, &name).await?)),
+        None => Ok(None),
+    }
+}
+
+/// The way to the cloud.
+async fn connection(settings: &Settings) -> Connection {
+    let aws = &settings.aws;
+    let access = Access {
+        region: optional(&aws.region),
+        endpoint: optional(&aws.endpoint),
+        endpoints: Endpoints {
+            dynamodb: optional(&aws.endpoints.dynamodb),
+            s3: optional(&aws.endpoints.s3),
+            sqs: optional(&aws.endpoints.sqs),
+            sns: optional(&aws.endpoints.sns),
+            ssm: optional(&aws.endpoints.ssm),
+        },
+        keys: None,
+    };
+    Connection::open(&access).await
+}
+
+fn tables(settings: &Settings) -> Tables {
+    let aws = &settings.aws;
+    Tables { platform: aws.table.clone(), log: aws.log_table.clone(), faces: aws.faces_table.clone() }
+}
+
+/// Who makes what is missing in the cloud, and what that is.
+pub async fn setup(settings: &Settings, dry_run: bool) -> (Setup, Estate) {
+    let aws = &settings.aws;
+    let estate = Estate {
+        tables: tables(settings),
+        bucket: settings.bucket.clone(),
+        prefixes: ["originals/", "profiles/", "profile-pictures/"].map(str::to_owned).to_vec(),
+        work: aws.queue.clone(),
+        waiting: optional(&aws.waiting_queue),
+        dead: aws.dead_letter_queue.clone(),
+        uploads: optional(&aws.uploads_topic),
+        notices: [&aws.thumbnails_topic, &aws.events_topic].into_iter().filter_map(|name| optional(name)).collect(),
+        visibility: settings.queue.visibility_seconds,
+        max_deaths: settings.queue.max_deaths,
+    };
+    (Setup::new(&connection(settings).await, dry_run), estate)
+}
+
+/// A setting that is left empty says nothing.
+fn optional(text: &str) -> Option<String> {
+    Some(text.trim().to_owned()).filter(|text| !text.is_empty())
 }
 
 fn patience(settings: &Settings) -> Patience {
@@ -66,27 +168,27 @@ pub fn jobs(settings: &Settings) -> usize {
 }
 
 /// Everybody known.
-pub async fn index(settings: &Settings, backend: &Embedded) -> anyhow::Result<Arc<GalleryIndex>> {
-    let store = Arc::clone(&backend.store) as Arc<dyn Store>;
+pub async fn index(settings: &Settings, backend: &Backend) -> anyhow::Result<Arc<GalleryIndex>> {
+    let store: Arc<dyn Store> = Arc::clone(&backend.store) as Arc<_>;
     Ok(Arc::new(GalleryIndex::load(store, settings.faces.candidates).await?))
 }
 
-/// The way of a photo over the embedded backend.
+/// The way of a photo over this backend.
 pub fn pipeline(
     settings: &Settings,
-    backend: &Embedded,
+    backend: &Backend,
     cpu: Cpu,
     analyzer: Arc<dyn FaceAnalyzer>,
     index: Arc<GalleryIndex>,
     metrics: &Metrics,
 ) -> Result<Pipeline, WrongUse> {
     let ports = Ports {
-        objects: Arc::clone(&backend.objects) as Arc<dyn sparks_engine::Objects>,
+        objects: Arc::clone(&backend.objects),
         store: Arc::clone(&backend.store) as Arc<dyn Store>,
         darkroom: darkroom(settings),
         analyzer,
         index,
-        publisher: Arc::clone(&backend.publisher) as Arc<dyn Publisher>,
+        publisher: Arc::clone(&backend.publisher),
         meter: Arc::new(metrics.clone()),
         clock: clock(),
     };
@@ -102,9 +204,9 @@ pub fn pipeline(
 }
 
 /// Who works messages off.
-pub fn consumer(settings: &Settings, backend: &Embedded, pipeline: Arc<Pipeline>, metrics: &Metrics) -> Consumer {
+pub fn consumer(settings: &Settings, backend: &Backend, pipeline: Arc<Pipeline>, metrics: &Metrics) -> Consumer {
     Consumer {
-        queue: Arc::clone(&backend.queue) as Arc<dyn Queue>,
+        queue: Arc::clone(&backend.queue),
         pipeline,
         clock: clock(),
         breaker: None,
@@ -120,9 +222,9 @@ pub fn consumer(settings: &Settings, backend: &Embedded, pipeline: Arc<Pipeline>
 }
 
 /// Who uploads files, as the platform does.
-pub fn uploader(settings: &Settings, backend: &Arc<Embedded>, pipeline: &Arc<Pipeline>) -> Result<Uploader, WrongUse> {
+pub fn uploader(settings: &Settings, folder: &Arc<Embedded>, pipeline: &Arc<Pipeline>) -> Result<Uploader, WrongUse> {
     Ok(Uploader {
-        backend: Arc::clone(backend),
+        backend: Arc::clone(folder),
         bucket: settings.bucket.clone(),
         darkroom: pipeline.darkroom(),
         pipeline: Arc::clone(pipeline),
@@ -133,22 +235,22 @@ pub fn uploader(settings: &Settings, backend: &Arc<Embedded>, pipeline: &Arc<Pip
 }
 
 /// Who knows who is who.
-pub fn register(settings: &Settings, backend: &Embedded, index: Arc<GalleryIndex>) -> Result<Register, WrongUse> {
+pub fn register(settings: &Settings, backend: &Backend, index: Arc<GalleryIndex>) -> Result<Register, WrongUse> {
     let rules = RegisterRules {
         policy: policy(settings)?,
         scale: sparks_faces::scale,
         projection: projection(settings),
         actor: ACTOR.to_owned(),
     };
-    let (store, objects) = (Arc::clone(&backend.store) as Arc<_>, Arc::clone(&backend.objects) as Arc<_>);
+    let (store, objects) = (Arc::clone(&backend.store), Arc::clone(&backend.objects));
     let publisher: Arc<dyn Publisher> =
-        if settings.publish.events { Arc::clone(&backend.publisher) as Arc<_> } else { Arc::new(Silent) };
+        if settings.publish.events { Arc::clone(&backend.publisher) } else { Arc::new(Silent) };
     Ok(Register::new(store, objects, index, publisher, clock(), rules))
 }
 
 /// Who compares the table with the log.
-pub fn rebuilder(settings: &Settings, backend: &Embedded) -> Rebuilder {
-    Rebuilder::new(Arc::clone(&backend.store) as Arc<_>, clock(), projection(settings), ACTOR.to_owned())
+pub fn rebuilder(settings: &Settings, backend: &Backend) -> Rebuilder {
+    Rebuilder::new(Arc::clone(&backend.store), clock(), projection(settings), ACTOR.to_owned())
 }
 
 /// The machine's clock.

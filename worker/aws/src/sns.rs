@@ -49,6 +49,16 @@ impl SnsPublisher {
         Self { client: connection.sns(), topics }
     }
 
+    /// The ARN of a topic, which may be named by it.
+    pub async fn arn(connection: &Connection, name: &str) -> Result<String, PublishError> {
+        if name.starts_with("arn:") {
+            return Ok(name.to_owned());
+        }
+        let found = find_topic(&connection.sns(), name).await;
+        let found = found.map_err(|trouble| PublishError(format!("topic {name}: {trouble}")))?;
+        found.ok_or_else(|| PublishError(format!("there is no topic {name}: make it with `sparks setup`")))
+    }
+
     /// Publishes all of them, those that failed again.
     async fn publish_to(&self, arn: &str, mut entries: Vec<PublishBatchRequestEntry>) -> Result<(), PublishError> {
         let mut pauses = pauses();
@@ -106,6 +116,23 @@ impl Publisher for SnsPublisher {
             patiently(get).await.map_err(|trouble| failed(arn, &trouble))?;
         }
         Ok(())
+    }
+}
+
+/// The ARN of the topic with this name; nothing where there is none. All topics are looked through: asking by name makes one.
+pub(crate) async fn find_topic(client: &Client, name: &str) -> Result<Option<String>, Trouble> {
+    let mut token = None::<String>;
+    loop {
+        let list = || client.list_topics().set_next_token(token.clone()).send();
+        let answer = patiently(list).await?;
+        let mut arns = answer.topics.unwrap_or_default().into_iter().filter_map(|topic| topic.topic_arn);
+        if let Some(arn) = arns.find(|arn| arn.rsplit(':').next() == Some(name)) {
+            return Ok(Some(arn));
+        }
+        token = answer.next_token;
+        if token.is_none() {
+            return Ok(None);
+        }
     }
 }
 

@@ -7,6 +7,13 @@ use clap::{Args, Subcommand, ValueEnum, builder::NonEmptyStringValueParser};
 use crate::{rate::Rate, since::Since};
 
 #[derive(Debug, Args)]
+pub struct SetupArgs {
+    /// Only say what is missing; exit code 1 if anything is
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+#[derive(Debug, Args)]
 pub struct SendArgs {
     /// Files with a message each; - is standard input
     #[arg(required = true, value_name = "FILE")]

@@ -14,11 +14,11 @@ use crate::{
 /// Sends messages for originals that the log does not know.
 pub async fn run(global: &Global, args: BackfillArgs, output: &mut Output) -> anyhow::Result<ExitCode> {
     let settings = wiring::settings(global, &[])?.settings;
-    let backend = wiring::open(&settings)?;
+    let backend = wiring::open(&settings).await?;
     let backfill = Backfill {
-        objects: Arc::clone(&backend.objects) as Arc<_>,
-        store: Arc::clone(&backend.store) as Arc<_>,
-        queue: Arc::clone(&backend.queue) as Arc<_>,
+        objects: Arc::clone(&backend.objects),
+        store: Arc::clone(&backend.store),
+        queue: Arc::clone(&backend.queue),
         bucket: settings.bucket.clone(),
     };
     let since = args.since.map(|since| since.seen_from(wiring::clock().now()));

@@ -4,7 +4,6 @@ use std::process::ExitCode;
 
 use serde_json::{Value, json};
 use sparks_domain::{DeletionCause, Event, Lane, Position, Recorded, Seq};
-use sparks_engine::Store;
 
 use crate::{
     cli::{EventsArgs, Global},
@@ -17,7 +16,7 @@ const PAGE: usize = 500;
 /// Prints the log: an object a line for scripts, aligned lines for people.
 pub async fn run(global: &Global, args: EventsArgs, output: &mut Output) -> anyhow::Result<ExitCode> {
     let settings = wiring::settings(global, &[])?.settings;
-    let store = wiring::open(&settings)?.store;
+    let store = wiring::open(&settings).await?.store;
     let mut after = Position::at(Lane::IDENTITY, Seq(args.after));
     loop {
         let events = store.read_log(&after, PAGE).await?;

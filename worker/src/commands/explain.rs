@@ -9,12 +9,11 @@ use sparks_domain::{
     Candidate, Event, EventId, Evidence, Face, Grounds, ImageId, Merges, PersonId, PersonsMerged, PhotoProcessed,
     Recorded, ReviewedFace, Seq, Verdict,
 };
-use sparks_embedded::Embedded;
-use sparks_engine::Store;
 
 use self::absent::Absent;
 use super::persons;
 use crate::{
+    backend::Backend,
     cli::{ExplainArgs, Global},
     output::Output,
     wiring::{self, WrongUse},
@@ -23,12 +22,12 @@ use crate::{
 /// Says why each tag of a photo is there.
 pub async fn run(global: &Global, args: ExplainArgs, output: &mut Output) -> anyhow::Result<ExitCode> {
     let settings = wiring::settings(global, &[])?.settings;
-    let backend = wiring::open(&settings)?;
+    let backend = wiring::open(&settings).await?;
     let image: ImageId = args.image.parse().map_err(|error| WrongUse(format!("{error}")))?;
     let person = args.person.as_deref().map(str::parse::<PersonId>).transpose();
     let person = person.map_err(|error| WrongUse(error.to_string()))?;
     let is_there = match Known::read(&backend, &image).await? {
-        None => anyhow::bail!("there is no photo {image} in {}: see `sparks query photos`", settings.data.display()),
+        None => anyhow::bail!("there is no photo {image} in {}: see `sparks query photos`", backend.place),
         Some(Known::Shown(story)) => {
             let told: Vec<Told<'_>> = story.faces().filter(|told| person.is_none_or(|p| told.now == Some(p))).collect();
             if output.is_json() {
@@ -84,7 +83,7 @@ struct Told<'a> {
 }
 
 impl Known {
-    async fn read(backend: &Embedded, image: &ImageId) -> anyhow::Result<Option<Self>> {
+    async fn read(backend: &Backend, image: &ImageId) -> anyhow::Result<Option<Self>> {
         let Some(state) = backend.store.photo(image).await? else { return Ok(None) };
         let Some(decided) = backend.store.event(image, state.shows.unwrap_or(state.seq)).await? else {
             return Ok(None);
@@ -100,7 +99,7 @@ impl Known {
 
 impl Story {
     /// Reads back from the last event about the photo to the one that it shows.
-    async fn read(backend: &Embedded, decided: Recorded, photo: PhotoProcessed, last: Seq) -> anyhow::Result<Self> {
+    async fn read(backend: &Backend, decided: Recorded, photo: PhotoProcessed, last: Seq) -> anyhow::Result<Self> {
         let (mut reviews, mut seq) = (Vec::new(), last);
         while seq > decided.seq {
             let Some(recorded) = backend.store.event(&photo.image_id, seq).await? else { break };

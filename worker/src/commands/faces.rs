@@ -143,7 +143,7 @@ async fn names(settings: &Settings, faces: &[SeenFace]) -> anyhow::Result<Vec<Op
     if !settings.data.join("sparks.db").is_file() {
         return Ok(vec![None; faces.len()]);
     }
-    let index = wiring::index(settings, &wiring::open(settings)?).await?;
+    let index = wiring::index(settings, &wiring::open(settings).await?).await?;
     let policy = wiring::policy(settings)?;
     let found = index.search(faces).await?.search;
     let known = index.known();

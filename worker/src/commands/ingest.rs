@@ -12,6 +12,7 @@ use sparks_embedded::Embedded;
 use sparks_engine::{Cpu, FaceIndex, Pipeline};
 
 use crate::{
+    backend::Backend,
     cli::{Faces, Global, IngestArgs},
     consumer::Worked,
     ingest::{Album, Submitter, Summary, discover},
@@ -31,7 +32,9 @@ pub async fn run(global: &Global, args: IngestArgs, output: &mut Output) -> anyh
     let cpu = Cpu::new(wiring::jobs(&settings));
     let analyzer = wiring::analyzer(&settings, &cpu)?;
     let metrics = Metrics::new();
-    let backend = Arc::new(wiring::open_or_create(&settings)?);
+    let backend = wiring::open_or_create(&settings).await?;
+    let instead = "in the cloud, put files into the bucket, and the IMAGE rows into the table, as the platform does";
+    let folder = backend.folder("`sparks ingest`", instead)?;
     let index = wiring::index(&settings, &backend).await?;
     let register = wiring::register(&settings, &backend, Arc::clone(&index))?;
     register.follow(|_| ()).await?; // what an interrupted call left undone
@@ -43,17 +46,19 @@ pub async fn run(global: &Global, args: IngestArgs, output: &mut Output) -> anyh
     for (path, reason) in found.unreadable {
         album.failed(path, reason);
     }
-    let uploader = wiring::uploader(&settings, &backend, &pipeline)?;
+    let uploader = wiring::uploader(&settings, folder, &pipeline)?;
     let submitter = Submitter { uploader };
-    let ((), worked) =
-        tokio::join!(submitter.submit_all(found.files, &album), work(&settings, &backend, &pipeline, &metrics, &album));
+    let ((), worked) = tokio::join!(
+        submitter.submit_all(found.files, &album),
+        work(&settings, &backend, folder, &pipeline, &metrics, &album)
+    );
     worked?;
 
     drop(submitter);
     let tidied = register.tidy(settings.faces.consolidation != Consolidation::Suggest).await?;
     let album = Arc::into_inner(album).ok_or_else(|| anyhow::anyhow!("a worker is still running"))?;
     let (photos, failed) = album.into_parts();
-    let mut summary = Summary::of(photos, failed, &backend, &index.merges()).await?;
+    let mut summary = Summary::of(photos, failed, folder, &index.merges()).await?;
     summary.tidied = tidied;
     summary.ignored = found.ignored;
     summary.conflicts = pipeline.conflicts();
@@ -72,7 +77,8 @@ fn flags(args: &IngestArgs) -> Vec<(&'static str, &'static str, toml::Value)> {
 /// Works on whatever is in the queue, several photos at once, until the album is settled and nothing is left to do.
 async fn work(
     settings: &Settings,
-    backend: &Arc<Embedded>,
+    backend: &Backend,
+    folder: &Arc<Embedded>,
     pipeline: &Arc<Pipeline>,
     metrics: &Metrics,
     album: &Arc<Album>,
@@ -80,7 +86,7 @@ async fn work(
     let consumer = wiring::consumer(settings, backend, Arc::clone(pipeline), metrics);
     let mut workers = tokio::task::JoinSet::new();
     for _ in 0..wiring::jobs(settings) {
-        let (consumer, backend, album) = (consumer.clone(), Arc::clone(backend), Arc::clone(album));
+        let (consumer, folder, album) = (consumer.clone(), Arc::clone(folder), Arc::clone(album));
         workers.spawn(async move {
             loop {
                 match consumer.receive(1).await?.pop() {
@@ -90,7 +96,7 @@ async fn work(
                         }
                     }
                     None => {
-                        album.look_again(&backend.queue).await?;
+                        album.look_again(&folder.queue).await?;
                         if album.is_settled() {
                             return Ok::<(), sparks_engine::QueueError>(());
                         }

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use sparks_engine::{Filter, Maintenance, Query, Store};
+use sparks_engine::{Filter, Query};
 
 use crate::{
     cli::{Global, ItemsArgs},
@@ -15,7 +15,7 @@ const PAGE: usize = 1000;
 /// Prints the table, a row a line.
 pub async fn run(global: &Global, args: ItemsArgs, output: &mut Output) -> anyhow::Result<ExitCode> {
     let settings = wiring::settings(global, &[])?.settings;
-    let store = wiring::open(&settings)?.store;
+    let store = wiring::open(&settings).await?.store;
     let mut after = None;
     loop {
         let items = match &args.pk {

@@ -16,5 +16,6 @@ pub mod query;
 pub mod rebuild;
 pub mod run;
 pub mod send;
+pub mod setup;
 pub mod synth;
 pub mod tail;

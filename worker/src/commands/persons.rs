@@ -4,10 +4,10 @@ use std::{process::ExitCode, str::FromStr, sync::Arc};
 
 use serde_json::{Value, json};
 use sparks_domain::{Event, Evidence, Grounds, InvalidId, Join, Recorded, Seq};
-use sparks_embedded::Embedded;
-use sparks_engine::{FaceIndex, Followed, GalleryIndex, Register, RegisterError, Store};
+use sparks_engine::{FaceIndex, Followed, GalleryIndex, Register, RegisterError};
 
 use crate::{
+    backend::Backend,
     cli::{Global, PersonsAction, PersonsArgs},
     output::{Output, progress},
     wiring::{self, WrongUse},
@@ -16,7 +16,7 @@ use crate::{
 /// Says who is who, on the operator's word.
 pub async fn run(global: &Global, args: PersonsArgs, output: &mut Output) -> anyhow::Result<ExitCode> {
     let settings = wiring::settings(global, &[])?.settings;
-    let backend = wiring::open(&settings)?;
+    let backend = wiring::open(&settings).await?;
     let index = wiring::index(&settings, &backend).await?;
     let register = wiring::register(&settings, &backend, Arc::clone(&index))?;
     let done = match &args.action {
@@ -76,7 +76,7 @@ async fn suggest(register: &Register, output: &mut Output) -> anyhow::Result<()>
 }
 
 /// All merges there ever were.
-async fn list(backend: &Embedded, index: &GalleryIndex, output: &mut Output) -> anyhow::Result<()> {
+async fn list(backend: &Backend, index: &GalleryIndex, output: &mut Output) -> anyhow::Result<()> {
     let merges = index.merges();
     let mut rows = Vec::new();
     for Recorded { id, when, event, .. } in backend.store.identity(Seq(0)).await?.events {

@@ -4,10 +4,10 @@ use std::{process::ExitCode, sync::Arc};
 
 use serde_json::{Value, json};
 use sparks_domain::{Email, Event, EventId, ImageId, InvalidId, Key, Merges, PersonId, PhotoDeleted, Position};
-use sparks_embedded::Embedded;
-use sparks_engine::{Cpu, FaceIndex, GalleryIndex, Maintenance, NoFaces, Pipeline, Store};
+use sparks_engine::{Cpu, FaceIndex, GalleryIndex, NoFaces, Pipeline};
 
 use crate::{
+    backend::Backend,
     cli::{Global, PhotoAction, PhotoArgs},
     output::{Output, progress},
     telemetry::metrics::Metrics,
@@ -23,7 +23,7 @@ pub async fn run(global: &Global, args: PhotoArgs, output: &mut Output) -> anyho
     let images: Result<Vec<ImageId>, InvalidId> = ids.iter().map(|id| id.parse()).collect();
     let images = images.map_err(|error| WrongUse(error.to_string()))?;
     let settings = wiring::settings(global, &[])?.settings;
-    let backend = wiring::open(&settings)?;
+    let backend = wiring::open(&settings).await?;
     let index = wiring::index(&settings, &backend).await?;
     let (cpu, metrics) = (Cpu::new(1), Metrics::new());
     // Crops are made of faces that were found before: nobody looks for any.
@@ -48,12 +48,7 @@ pub async fn run(global: &Global, args: PhotoArgs, output: &mut Output) -> anyho
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-async fn delete(
-    pipeline: &Pipeline,
-    backend: &Embedded,
-    index: &GalleryIndex,
-    image: &ImageId,
-) -> anyhow::Result<Gone> {
+async fn delete(pipeline: &Pipeline, backend: &Backend, index: &GalleryIndex, image: &ImageId) -> anyhow::Result<Gone> {
     let store = &backend.store;
     let before = store.heads().await?;
     pipeline.delete_as_owner(image).await?;
@@ -87,7 +82,7 @@ struct Gone {
 
 impl Gone {
     /// Reads what was decided about the photo's persons since.
-    async fn follow(&mut self, backend: &Embedded, mut after: Position, merges: &Merges) -> anyhow::Result<()> {
+    async fn follow(&mut self, backend: &Backend, mut after: Position, merges: &Merges) -> anyhow::Result<()> {
         let persons = &self.deleted.persons;
         loop {
             let events = backend.store.read_log(&after, PAGE).await?;

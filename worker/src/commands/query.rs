@@ -15,7 +15,8 @@ use crate::{
 /// Answers as the platform's API does.
 pub async fn run(global: &Global, args: QueryArgs, output: &mut Output) -> anyhow::Result<ExitCode> {
     let settings = wiring::settings(global, &[])?.settings;
-    let model = QueryModel::new(Arc::clone(&wiring::open(&settings)?.store) as Arc<_>);
+    let backend = wiring::open(&settings).await?;
+    let model = QueryModel::new(Arc::clone(&backend.store) as Arc<_>);
     let (answer, what) = match &args.question {
         Question::Persons(page) => (Some(model.persons(&paging(page)?).await?), "persons".into()),
         Question::Photos { by, page } => {
@@ -31,7 +32,7 @@ pub async fn run(global: &Global, args: QueryArgs, output: &mut Output) -> anyho
         Question::User { email } => (model.user(&parse(email)?).await?, format!("user {email}")),
         Question::Limit { email } => (model.limit(&parse(email)?).await?, format!("limit of {email}")),
     };
-    let Some(answer) = answer else { anyhow::bail!("there is no {what} in {}", settings.data.display()) };
+    let Some(answer) = answer else { anyhow::bail!("there is no {what} in {}", backend.place) };
     show(&answer, output)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -3,9 +3,10 @@
 use std::process::ExitCode;
 
 use serde_json::{Value, json};
-use sparks_engine::{Drift, Maintenance};
+use sparks_engine::Drift;
 
 use crate::{
+    backend::Backend,
     cli::{Global, VerifyArgs},
     output::{Output, progress},
     wiring,
@@ -14,7 +15,7 @@ use crate::{
 /// Makes everything that is ours anew from the log, and proves it.
 pub async fn rebuild(global: &Global, output: &mut Output) -> anyhow::Result<ExitCode> {
     let settings = wiring::settings(global, &[])?.settings;
-    let backend = wiring::open(&settings)?;
+    let backend = wiring::open(&settings).await?;
     let before = backend.store.fingerprint().await?;
     let drift = compare(&settings, &backend, true).await?;
     let after = backend.store.fingerprint().await?;
@@ -39,7 +40,7 @@ pub async fn rebuild(global: &Global, output: &mut Output) -> anyhow::Result<Exi
 /// Says where the table is not what the log says.
 pub async fn verify(global: &Global, args: VerifyArgs, output: &mut Output) -> anyhow::Result<ExitCode> {
     let settings = wiring::settings(global, &[])?.settings;
-    let backend = wiring::open(&settings)?;
+    let backend = wiring::open(&settings).await?;
     let drift = compare(&settings, &backend, args.repair).await?;
     let clean = drift.total == 0;
     if output.is_json() {
@@ -71,11 +72,7 @@ pub async fn verify(global: &Global, args: VerifyArgs, output: &mut Output) -> a
     Ok(if clean || args.repair { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-async fn compare(
-    settings: &sparks_config::Settings,
-    backend: &sparks_embedded::Embedded,
-    write: bool,
-) -> anyhow::Result<Drift> {
+async fn compare(settings: &sparks_config::Settings, backend: &Backend, write: bool) -> anyhow::Result<Drift> {
     let events = backend.store.heads().await?.events();
     let bar = progress(events, if write { "rebuilding" } else { "comparing" });
     let drift = wiring::rebuilder(settings, backend).run(write, |read| bar.set_position(read)).await?;

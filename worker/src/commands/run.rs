@@ -4,10 +4,10 @@ use std::{process::ExitCode, sync::Arc, time::Duration};
 
 use anyhow::Context;
 use sparks_config::Settings;
-use sparks_embedded::Embedded;
-use sparks_engine::{Cpu, Maintenance, Objects, Pipeline, Publisher, Queue, Silent, Store};
+use sparks_engine::{Cpu, Pipeline, Publisher, Silent, Store};
 
 use crate::{
+    backend::Backend,
     cli::{Faces, Global, RunArgs},
     consumer::{Breaker, Consumer},
     inbox::Inbox,
@@ -22,13 +22,13 @@ pub async fn run(global: &Global, args: RunArgs) -> anyhow::Result<ExitCode> {
     let cpu = Cpu::new(wiring::jobs(&settings));
     let analyzer = wiring::analyzer(&settings, &cpu)?;
     let shutdown = Shutdown::listen().context("cannot listen for signals")?;
-    let backend = Arc::new(wiring::open_or_create(&settings)?);
+    let backend = wiring::open_or_create(&settings).await?;
     let metrics = Metrics::new();
     let index = wiring::index(&settings, &backend).await?;
     let pipeline =
         wiring::pipeline(&settings, &backend, cpu.clone(), analyzer, Arc::clone(&index), &metrics).map(Arc::new)?;
     let breaker = Breaker::new(
-        Arc::clone(&backend.objects) as Arc<dyn Objects>,
+        Arc::clone(&backend.objects),
         Arc::clone(&backend.store) as Arc<dyn Store>,
         publisher(&settings, &backend),
     );
@@ -37,8 +37,8 @@ pub async fn run(global: &Global, args: RunArgs) -> anyhow::Result<ExitCode> {
     let health = health.map_err(|e| WrongUse(format!("run.listen: cannot listen on {}: {e}", settings.run.listen)))?;
 
     let housekeeping = Housekeeping {
-        queue: Arc::clone(&backend.queue) as Arc<dyn Queue>,
-        store: Arc::clone(&backend.store) as Arc<dyn Maintenance>,
+        queue: Arc::clone(&backend.queue),
+        store: Arc::clone(&backend.store),
         register: wiring::register(&settings, &backend, Arc::clone(&index))?,
         index,
         pipeline: Arc::clone(&pipeline),
@@ -62,7 +62,7 @@ pub async fn run(global: &Global, args: RunArgs) -> anyhow::Result<ExitCode> {
         drain: args.drain,
         vitals,
     };
-    tracing::info!(data = %settings.data.display(), health = %health.address(), slots = service.slots, "running");
+    tracing::info!(data = backend.place, health = %health.address(), slots = service.slots, "running");
     service.run(shutdown.watch()).await;
     shutdown.stop();
     housekeeping.abort();
@@ -74,24 +74,17 @@ pub async fn run(global: &Global, args: RunArgs) -> anyhow::Result<ExitCode> {
 }
 
 /// Who must be there for others to be told, if they are told anything.
-fn publisher(settings: &Settings, backend: &Embedded) -> Arc<dyn Publisher> {
+fn publisher(settings: &Settings, backend: &Backend) -> Arc<dyn Publisher> {
     match settings.publish.thumbnails || settings.publish.events {
-        true => Arc::clone(&backend.publisher) as Arc<dyn Publisher>,
+        true => Arc::clone(&backend.publisher),
         false => Arc::new(Silent),
     }
 }
 
-fn inbox(
-    settings: &Settings,
-    backend: &Arc<Embedded>,
-    pipeline: &Arc<Pipeline>,
-    cpu: &Cpu,
-) -> anyhow::Result<Option<Inbox>> {
-    if !settings.run.inbox {
-        return Ok(None);
-    }
+fn inbox(settings: &Settings, backend: &Backend, pipeline: &Arc<Pipeline>, cpu: &Cpu) -> anyhow::Result<Option<Inbox>> {
+    let Some(data) = backend.folder.as_ref().filter(|_| settings.run.inbox) else { return Ok(None) };
     let folder = settings.data.join("inbox");
-    let uploader = wiring::uploader(settings, backend, pipeline)?;
+    let uploader = wiring::uploader(settings, data, pipeline)?;
     let inbox = Inbox::open(folder.clone(), uploader, cpu.clone());
     Ok(Some(inbox.with_context(|| format!("cannot watch {}", folder.display()))?))
 }
@@ -99,6 +92,8 @@ fn inbox(
 fn flags(args: &RunArgs) -> Vec<(&'static str, &'static str, toml::Value)> {
     let faces = args.faces.map(|faces| ("faces.analyzer", "--faces", Faces::name(faces).into()));
     let jobs = args.jobs.map(|jobs| ("jobs", "--jobs", i64::from(jobs).into()));
+    // Whoever waits for the end does not wait for messages.
+    let poll = args.drain.then(|| ("aws.poll_seconds", "--drain", 1.into()));
     let listen = args.listen.as_ref().map(|listen| ("run.listen", "--listen", listen.clone().into()));
-    [faces, jobs, listen].into_iter().flatten().collect()
+    [faces, jobs, poll, listen].into_iter().flatten().collect()
 }

@@ -9,7 +9,7 @@ use std::{
 };
 
 use serde_json::json;
-use sparks_engine::{MessageId, Queue};
+use sparks_engine::MessageId;
 
 use crate::{
     cli::{Global, SendArgs},
@@ -38,7 +38,7 @@ pub async fn run(global: &Global, args: SendArgs, output: &mut Output) -> anyhow
     for file in &args.files {
         messages.extend(read(file, args.lines)?);
     }
-    let queue = wiring::open_or_create(&settings)?.queue;
+    let queue = wiring::open_or_create(&settings).await?.queue;
     let bar = progress(messages.len() as u64, "messages");
     let (names, mut sent, mut failure) = (Names::new(), Vec::new(), None);
     for (n, message) in messages.iter().enumerate() {

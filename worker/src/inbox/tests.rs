@@ -8,12 +8,11 @@ use std::{
 };
 
 use sparks_domain::Event;
-use sparks_embedded::Embedded;
-use sparks_engine::{Pipeline, Queue, Store};
+use sparks_engine::Pipeline;
 use tokio::task::JoinHandle;
 
 use super::*;
-use crate::{cli::Global, telemetry::metrics::Metrics, wiring};
+use crate::{backend::Backend, cli::Global, telemetry::metrics::Metrics, wiring};
 
 const PACE: Pace = Pace {
     poll: Duration::from_millis(20),
@@ -30,7 +29,7 @@ const PAUSE: Duration = Duration::from_millis(500);
 /// A data folder whose inbox is watched.
 struct Scene {
     folder: tempfile::TempDir,
-    backend: Arc<Embedded>,
+    backend: Backend,
     pipeline: Arc<Pipeline>,
     settings: sparks_config::Settings,
     stop: watch::Sender<bool>,
@@ -46,7 +45,7 @@ impl Scene {
             ("darkroom.isolate", "", false.into()),
         ];
         let settings = wiring::settings(&global, &flags).unwrap().settings;
-        let backend = Arc::new(wiring::open_or_create(&settings).unwrap());
+        let backend = wiring::open_or_create(&settings).await.unwrap();
         let (cpu, index) = (Cpu::new(1), wiring::index(&settings, &backend).await.unwrap());
         let analyzer = wiring::analyzer(&settings, &cpu).unwrap();
         let pipeline = Arc::new(wiring::pipeline(&settings, &backend, cpu, analyzer, index, &Metrics::new()).unwrap());
@@ -55,7 +54,7 @@ impl Scene {
 
     fn inbox(&self) -> Inbox {
         let uploader = Uploader {
-            backend: Arc::clone(&self.backend),
+            backend: Arc::clone(self.backend.folder.as_ref().unwrap()),
             bucket: self.settings.bucket.clone(),
             darkroom: self.pipeline.darkroom(),
             pipeline: Arc::clone(&self.pipeline),

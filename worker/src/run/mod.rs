@@ -54,7 +54,8 @@ impl Service {
                 continue;
             }
             // A slot comes before each receive: what is received is begun.
-            match self.consumer.receive(self.slots - in_hand.len()).await {
+            let Some(received) = self.receive(&mut in_hand, &mut stop).await else { continue };
+            match received {
                 Ok(received) if received.is_empty() => {
                     if self.drain && in_hand.is_empty() && self.is_done().await {
                         break;
@@ -72,6 +73,30 @@ impl Service {
         self.vitals.stop_receiving();
         tracing::info!(in_hand = in_hand.len(), "no more messages are taken");
         in_hand.finish(self.grace, &self.consumer).await;
+    }
+
+    /// Receives as much as there is room for. Where the queue waits for messages, work in hand ends meanwhile, and somebody may
+    /// say stop.
+    async fn receive(
+        &self,
+        in_hand: &mut InHand,
+        stop: &mut watch::Receiver<bool>,
+    ) -> Option<Result<Vec<Raw>, QueueError>> {
+        let receiving = self.consumer.receive(self.slots - in_hand.len());
+        if self.consumer.queue.waits().is_zero() {
+            return Some(receiving.await);
+        }
+        tokio::pin!(receiving);
+        loop {
+            tokio::select! {
+                received = &mut receiving => return Some(received),
+                () = or_tick(in_hand.next_within(TICK), stop) => {}
+            }
+            if *stop.borrow() {
+                return None;
+            }
+            self.vitals.beat(in_hand.len(), self.slots);
+        }
     }
 
     fn begin(&self, received: Vec<Raw>, in_hand: &mut InHand) {

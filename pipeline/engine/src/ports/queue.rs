@@ -10,11 +10,19 @@ use crate::Cause;
 /// A durable queue: a message is received under a lease, and settled once.
 #[async_trait]
 pub trait Queue: Send + Sync {
-    /// Puts a message on the queue. A repeat with the same deduplication ID, while the first is unsettled, adds nothing.
+    /// Puts a message on the queue. A repeat with the same deduplication ID, while the first is unsettled, adds nothing where
+    /// the queue can know that.
     async fn send(&self, body: &str, deduplication: &str) -> Result<MessageId, QueueError>;
 
-    /// At most `most` messages, oldest first, leased to this process. Empty when there is nothing to do now.
+    /// At most `most` messages, oldest first, leased to this process. Empty when there is nothing to do now, or for as long as
+    /// the queue waits.
     async fn receive(&self, most: usize) -> Result<Vec<Delivery>, QueueError>;
+
+    /// How long the queue waits for messages. Whoever receives from one that waits may give up at any time: what comes
+    /// at that very moment comes again.
+    fn waits(&self) -> Duration {
+        Duration::ZERO
+    }
 
     /// Keeps the lease for another visibility timeout.
     async fn extend(&self, delivery: &Delivery) -> Result<(), QueueError>;
@@ -94,13 +102,13 @@ pub enum Settlement {
 pub struct Depth {
     /// Messages anybody may receive now.
     pub waiting: u64,
-    /// Messages under lease.
+    /// Messages under lease, and where the queue cannot tell, those that are put off after a failure.
     pub leased: u64,
     /// Messages to be tried later.
     pub delayed: u64,
     /// Dead letters.
     pub dead: u64,
-    /// Since when the oldest of those that anybody may receive has been waiting.
+    /// Since when the oldest of those that anybody may receive has been waiting, where the queue tells.
     pub oldest: Option<Timestamp>,
 }
 

@@ -10,7 +10,7 @@ use aws_sdk_dynamodb::error::BuildError;
 use aws_sdk_sqs::types::QueueAttributeName;
 
 use self::queues::Wish;
-use crate::{Connection, Tables, names::is_fifo, trouble::Trouble};
+use crate::{Connection, Tables, names::is_fifo, sns::find_topic, trouble::Trouble};
 
 /// Something that a worker needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -186,7 +186,7 @@ impl Setup {
     async fn topic(&mut self, name: &str) -> Result<Option<String>, SetupError> {
         let (client, what) = (self.connection.sns(), format!("topic {name}"));
         let name = name.rsplit(':').next().unwrap_or(name);
-        match queues::find_topic(&client, name).await.map_err(failed(&what))? {
+        match find_topic(&client, name).await.map_err(failed(&what))? {
             Some(arn) => {
                 self.found(&what);
                 Ok(Some(arn))

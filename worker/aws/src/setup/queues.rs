@@ -112,23 +112,6 @@ pub(super) fn allowing(
     Some(policy.to_string())
 }
 
-/// The ARN of the topic with this name; nothing where there is none. All topics are looked through: asking by name makes one.
-pub(super) async fn find_topic(client: &Sns, name: &str) -> Result<Option<String>, Trouble> {
-    let mut token = None::<String>;
-    loop {
-        let list = || client.list_topics().set_next_token(token.clone()).send();
-        let answer = patiently(list).await?;
-        let arns = answer.topics.unwrap_or_default().into_iter().filter_map(|topic| topic.topic_arn);
-        if let Some(arn) = arns.into_iter().find(|arn| arn.rsplit(':').next() == Some(name)) {
-            return Ok(Some(arn));
-        }
-        token = answer.next_token;
-        if token.is_none() {
-            return Ok(None);
-        }
-    }
-}
-
 /// Makes the topic. Says its ARN.
 pub(super) async fn create_topic(client: &Sns, name: &str) -> Result<String, Trouble> {
     let create = client.create_topic().name(name);

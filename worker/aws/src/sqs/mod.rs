@@ -221,6 +221,10 @@ impl Queue for SqsQueue {
         Ok(deliveries)
     }
 
+    fn waits(&self) -> Duration {
+        self.poll()
+    }
+
     async fn extend(&self, delivery: &Delivery) -> Result<(), QueueError> {
         let lease = self.leases.held(delivery)?;
         let until = Instant::now() + self.timing.visibility;

@@ -6,12 +6,12 @@ use anyhow::Context;
 use indicatif::ProgressBar;
 use serde_json::json;
 use sparks_domain::Timestamp;
-use sparks_embedded::SqliteQueue;
-use sparks_engine::{DeadLetter, DeadLetters, MessageId, Queue, QueueError};
+use sparks_engine::{DeadLetter, DeadLetters, MessageId, QueueError};
 use tokio::time::Interval;
 
 use super::filter::{Filter, Letters};
 use crate::{
+    backend::Backend,
     cli::{FilterArgs, WhichArgs},
     output::{Output, brief, progress},
     rate::Rate,
@@ -29,7 +29,7 @@ pub enum Act {
 
 /// Someone who acts on letters one by one.
 struct Actor<'a> {
-    queue: &'a SqliteQueue,
+    letters: &'a dyn DeadLetters,
     act: Act,
     dry_run: bool,
     ticks: Option<Interval>,
@@ -40,7 +40,7 @@ struct Actor<'a> {
 
 /// Acts on the letters that are meant: each by itself, so that whatever interrupts this leaves the rest as it was.
 pub async fn run(
-    queue: &SqliteQueue,
+    backend: &Backend,
     act: Act,
     which: WhichArgs,
     filter: impl Fn(FilterArgs) -> Filter,
@@ -54,10 +54,10 @@ pub async fn run(
         let which = format!("which letters? {verb} takes IDs, or --reason, --image and --since, or --all");
         return Err(WrongUse(which).into());
     }
-    let length = if ids.is_empty() { queue.depth().await?.dead } else { ids.len() as u64 };
+    let length = if ids.is_empty() { backend.queue.depth().await?.dead } else { ids.len() as u64 };
     let bar = progress(length, "letters");
     let ticks = act.rate().map(Rate::ticks);
-    let mut actor = Actor { queue, act, dry_run, ticks, bar, done: 0, unknown: Vec::new() };
+    let mut actor = Actor { letters: backend.letters.as_ref(), act, dry_run, ticks, bar, done: 0, unknown: Vec::new() };
     let acted = match ids.is_empty() {
         // What dies again meanwhile is not taken twice.
         true => actor.matching(&filter(args).until(now), output).await,
@@ -84,8 +84,7 @@ impl Act {
 
 impl Actor<'_> {
     async fn matching(&mut self, filter: &Filter, output: &mut Output) -> anyhow::Result<()> {
-        let queue = self.queue;
-        let mut letters = Letters::new(queue, filter);
+        let mut letters = Letters::new(self.letters, filter);
         while let Some(page) = letters.page().await? {
             let others = page.looked_at - page.letters.len() as u64;
             self.bar.inc(others);
@@ -100,7 +99,7 @@ impl Actor<'_> {
         let mut seen = BTreeSet::new();
         for id in ids.into_iter().filter(|id| seen.insert(id.clone())) {
             let name = MessageId(id.clone());
-            let letter = if self.dry_run { self.queue.letter(&name).await? } else { None };
+            let letter = if self.dry_run { self.letters.letter(&name).await? } else { None };
             if (self.dry_run && letter.is_none()) || !self.one(&name, letter.as_ref(), output).await? {
                 self.unknown.push(id);
             }
@@ -128,8 +127,8 @@ impl Actor<'_> {
             ticks.tick().await;
         }
         match self.act {
-            Act::Replay(_) => Ok(self.queue.replay(id).await?.is_some()),
-            Act::Drop => self.queue.discard(id).await,
+            Act::Replay(_) => Ok(self.letters.replay(id).await?.is_some()),
+            Act::Drop => self.letters.discard(id).await,
         }
     }
 

@@ -25,7 +25,9 @@ struct Notice {
 /// Prints what others are told: the last notices and, if asked for, those to come.
 pub async fn run(global: &Global, args: TailArgs, output: &mut Output) -> anyhow::Result<ExitCode> {
     let settings = wiring::settings(global, &[])?.settings;
-    let mut lines = Lines::of(wiring::open(&settings)?.publisher.path());
+    let backend = wiring::open(&settings).await?;
+    let instead = "in the cloud, subscribe to the topics of aws.events_topic and aws.thumbnails_topic";
+    let mut lines = Lines::of(backend.folder("`sparks tail`", instead)?.publisher.path());
     for notice in lines.last(args.number, |line| read(line, &args.types))? {
         notice.print(output)?;
     }
