@@ -2,6 +2,7 @@
 //! albums of marker faces, somebody who listens, what users of the platform do, a worker in miniature, a cloud on this machine, and pictures of a data folder to compare.
 
 pub mod album;
+pub mod binary;
 pub mod contract;
 pub mod emulator;
 pub mod faults;

@@ -2,7 +2,9 @@
 #![allow(clippy::unwrap_used, missing_docs, reason = "a test that meets the unexpected may stop")]
 
 mod cloud {
+    mod account;
     mod objects;
+    mod photos;
     mod publisher;
     mod queue;
     mod secrets;

@@ -2,33 +2,13 @@
 
 use std::{
     ffi::OsStr,
-    path::{Path, PathBuf},
+    path::PathBuf,
     process::{Child, Command, Output, Stdio},
-    sync::OnceLock,
 };
 
 use serde_json::Value;
+pub use sparks_tests::binary::{binary, root};
 use tempfile::TempDir;
-
-/// The binary, built once with the profile of this test.
-pub fn binary() -> &'static Path {
-    static BINARY: OnceLock<PathBuf> = OnceLock::new();
-    BINARY.get_or_init(|| {
-        let profile = std::env::current_exe().unwrap().parent().unwrap().parent().unwrap().to_owned();
-        let mut build = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-        build.args(["build", "--quiet", "--package", "sparks-worker"]).current_dir(root());
-        if profile.ends_with("release") {
-            build.arg("--release");
-        }
-        assert!(build.status().unwrap().success(), "the binary does not build");
-        profile.join("sparks")
-    })
-}
-
-/// The project's root.
-pub fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
-}
 
 /// A data folder of its own, and a binary that uses it.
 pub struct Sparks {
