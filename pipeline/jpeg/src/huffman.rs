@@ -4,9 +4,9 @@ use memchr::memchr;
 
 /// Symbols by their codes.
 #[derive(Clone)]
-pub(super) struct Huffman {
-    /// Length and symbol for every beginning of this many bits; length 0 where the code is longer.
-    short: Box<[(u8, u8); 1 << Huffman::SHORT]>,
+pub(crate) struct Huffman {
+    /// For every beginning of this many bits.
+    short: Box<[Short; 1 << Huffman::SHORT]>,
     /// For each length, the first code that is longer, filled up with ones to 16 bits.
     ends: [u32; 17],
     /// For each length, what is added to a code to get the place of its symbol.
@@ -14,14 +14,35 @@ pub(super) struct Huffman {
     symbols: Box<[u8; 256]>,
 }
 
+/// What so few bits say already.
+#[derive(Clone, Copy, Default)]
+struct Short {
+    /// How many bits the code has; 0 where it has more than these.
+    code: u8,
+    symbol: u8,
+    /// What the symbol announces, taking it for that of a frequency.
+    value: i8,
+    /// How many bits code and value have; 0 where they have more than these, or there is no value.
+    both: u8,
+}
+
+/// What is said about the next frequencies of a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// So many zeros and then this.
+    Value { zeros: u8, value: i16 },
+    /// No value: sixteen zeros where the number is 15, otherwise the end of the block.
+    Zeros(u8),
+}
+
 impl Huffman {
-    const SHORT: u32 = 9;
+    const SHORT: u32 = 10;
     const LONGEST: usize = 16;
 
     /// Of how many codes each length has, and their symbols in order. `None` where that cannot be.
-    pub(super) fn new(counts: &[u8; Self::LONGEST], symbols: &[u8]) -> Option<Self> {
+    pub(crate) fn new(counts: &[u8; Self::LONGEST], symbols: &[u8]) -> Option<Self> {
         let mut table = Self {
-            short: Box::new([(0, 0); 1 << Self::SHORT]),
+            short: Box::new([Short::default(); 1 << Self::SHORT]),
             ends: [0; 17],
             offsets: [0; 17],
             symbols: Box::new([0; 256]),
@@ -47,29 +68,87 @@ impl Huffman {
 
     fn remember(&mut self, code: u32, length: u32, symbol: u8) {
         let Some(free) = Self::SHORT.checked_sub(length) else { return };
-        let first = (code << free) as usize;
-        self.short[first..first + (1 << free)].fill((length as u8, symbol));
+        let size = u32::from(symbol & 15);
+        for after in 0..1 << free {
+            let mut short = Short { code: length as u8, symbol, value: 0, both: 0 };
+            // Values of up to seven bits have room in a byte.
+            if size > 0 && size <= free.min(7) {
+                short.value = extend(after >> (free - size), size) as i8;
+                short.both = (length + size) as u8;
+            }
+            self.short[((code << free) + after) as usize] = short;
+        }
     }
 
     /// The next symbol; `None` where no code is like these bits.
     #[inline]
-    pub(super) fn next(&self, bits: &mut Bits<'_>) -> Option<u8> {
-        let window = bits.peek();
-        let (length, symbol) = self.short[(window >> (Bits::WINDOW - Self::SHORT)) as usize];
-        if length > 0 {
-            bits.skip(length.into());
-            return Some(symbol);
+    pub(crate) fn symbol(&self, bits: &mut Bits<'_>) -> Option<u8> {
+        bits.refill();
+        let short = self.short[bits.top(Self::SHORT) as usize];
+        self.finish(bits, short)
+    }
+
+    #[inline(always)]
+    fn finish(&self, bits: &mut Bits<'_>, short: Short) -> Option<u8> {
+        if short.code > 0 {
+            bits.take(short.code.into());
+            return Some(short.symbol);
         }
-        let code = window >> (Bits::WINDOW - Self::LONGEST as u32);
+        self.long(bits)
+    }
+
+    #[cold]
+    fn long(&self, bits: &mut Bits<'_>) -> Option<u8> {
+        let code = bits.top(Self::LONGEST as u32);
         let length = (Self::SHORT as usize + 1..=Self::LONGEST).find(|length| code < self.ends[*length])?;
-        bits.skip(length as u32);
+        bits.take(length as u32);
         let place = (code >> (Self::LONGEST - length)) as i32 + self.offsets[length];
         self.symbols.get(usize::try_from(place).ok()?).copied()
     }
+
+    /// What comes next in a block; `None` where no code is like these bits.
+    #[inline(always)]
+    pub(crate) fn next(&self, bits: &mut Bits<'_>) -> Option<Next> {
+        bits.refill();
+        let short = self.short[bits.top(Self::SHORT) as usize];
+        if short.both > 0 {
+            bits.take(short.both.into());
+            return Some(Next::Value { zeros: short.symbol >> 4, value: short.value.into() });
+        }
+        let symbol = self.finish(bits, short)?;
+        let (zeros, size) = (symbol >> 4, u32::from(symbol & 15));
+        if size == 0 {
+            return Some(Next::Zeros(zeros));
+        }
+        // A code and its value are never more than `refill` got.
+        let value = extend(bits.top(size), size) as i16;
+        bits.take(size);
+        Some(Next::Value { zeros, value })
+    }
+
+    /// How much the mean of a block differs from that of the one before.
+    #[inline]
+    pub(crate) fn difference(&self, bits: &mut Bits<'_>) -> Option<i32> {
+        let size = u32::from(self.symbol(bits)?);
+        if size > 16 {
+            return None;
+        }
+        bits.refill();
+        let bits_of_it = bits.top(size);
+        bits.take(size);
+        Some(extend(bits_of_it, size))
+    }
+}
+
+/// Of so many bits: those that begin with a zero are negative.
+#[inline(always)]
+fn extend(bits: u32, size: u32) -> i32 {
+    let is_negative = (bits >> size.saturating_sub(1)) ^ 1;
+    bits as i32 - ((is_negative << size) as i32 - is_negative as i32)
 }
 
 /// The bits up to the next marker. Beyond them come zeros, and [`Bits::overdrawn`] says so.
-pub(super) struct Bits<'a> {
+pub(crate) struct Bits<'a> {
     data: &'a [u8],
     at: usize,
     buffer: u64,
@@ -79,35 +158,38 @@ pub(super) struct Bits<'a> {
 }
 
 impl<'a> Bits<'a> {
-    /// What `peek` shows: a code and the bits that come with it are never more.
-    const WINDOW: u32 = 32;
-
-    pub(super) fn new(data: &'a [u8]) -> Self {
+    pub(crate) fn new(data: &'a [u8]) -> Self {
         Self { data, at: 0, buffer: 0, filled: 0, borrowed: 0 }
     }
 
-    #[inline]
-    fn peek(&mut self) -> u32 {
-        if self.filled < Self::WINDOW {
+    /// At least 32 bits: a code and the value that comes with it are never more.
+    #[inline(always)]
+    pub(crate) fn refill(&mut self) {
+        if self.filled < 32 {
             self.fill();
         }
-        (self.buffer >> 32) as u32
     }
 
+    #[inline]
     fn fill(&mut self) {
         const LOWEST: u64 = u64::from_ne_bytes([1; 8]);
         if let Some(next) = self.data.get(self.at..).and_then(<[u8]>::first_chunk) {
             let next = u64::from_be_bytes(*next);
             let has_ff = (!next).wrapping_sub(LOWEST) & next & (LOWEST << 7) != 0;
             if !has_ff {
+                // All that fits in whole bytes; the rest of the eight is read again.
                 let bytes = (64 - self.filled) / 8;
-                // All that fits; the rest of the eight is read again.
                 self.buffer |= next >> (64 - bytes * 8) << (64 - bytes * 8) >> self.filled;
                 self.filled += bytes * 8;
                 self.at += bytes as usize;
                 return;
             }
         }
+        self.fill_bytewise();
+    }
+
+    #[cold]
+    fn fill_bytewise(&mut self) {
         while self.filled <= 56 {
             let byte = match self.data.get(self.at..) {
                 Some([0xff, 0, ..]) => {
@@ -128,32 +210,36 @@ impl<'a> Bits<'a> {
         }
     }
 
-    /// At most as many as `peek` showed.
-    #[inline]
-    pub(super) fn skip(&mut self, count: u32) {
-        if self.filled < count {
-            self.fill();
-        }
+    /// The next bits without taking them, at most 32 after [`Bits::refill`].
+    #[inline(always)]
+    fn top(&self, count: u32) -> u32 {
+        (self.buffer >> 32 << count >> 32) as u32
+    }
+
+    /// As many as there are after [`Bits::refill`].
+    #[inline(always)]
+    fn take(&mut self, count: u32) {
         self.buffer <<= count;
         self.filled -= count;
     }
 
     /// At most 16.
     #[inline]
-    pub(super) fn read(&mut self, count: u32) -> u32 {
-        let bits = (u64::from(self.peek()) << count >> Self::WINDOW) as u32;
-        self.skip(count);
+    pub(crate) fn read(&mut self, count: u32) -> u32 {
+        self.refill();
+        let bits = self.top(count);
+        self.take(count);
         bits
     }
 
     /// Whether more was read than there is.
     #[inline]
-    pub(super) fn overdrawn(&self) -> bool {
+    pub(crate) fn overdrawn(&self) -> bool {
         self.borrowed > self.filled
     }
 
     /// How many bytes follow unread before the next marker, and what follows from that marker on.
-    pub(super) fn finish(self) -> (usize, &'a [u8]) {
+    pub(crate) fn finish(self) -> (usize, &'a [u8]) {
         let rest = self.data.get(self.at..).unwrap_or_default();
         let to_marker = marker(rest).unwrap_or(rest.len());
         let unread = self.filled.saturating_sub(self.borrowed) / 8;
@@ -195,13 +281,38 @@ mod tests {
             .collect();
         let mut bits = Bits::new(&bytes);
         for symbol in &symbols {
-            assert_eq!(huffman.next(&mut bits), Some(*symbol));
+            assert_eq!(huffman.symbol(&mut bits), Some(*symbol));
             assert!(!bits.overdrawn());
         }
         assert_eq!(bits.read(2), 3);
         assert!(!bits.overdrawn());
-        bits.skip(1);
+        bits.read(1);
         assert!(bits.overdrawn());
+    }
+
+    #[test]
+    fn values_come_with_their_codes() {
+        // 0: two zeros and two bits; 10: five bits; 110: twelve bits, too many to be looked up; 1110: sixteen zeros.
+        let mut counts = [0; 16];
+        counts[..4].fill(1);
+        let huffman = Huffman::new(&counts, &[0x22, 0x05, 0x1c, 0xf0]).expect("a table");
+        let mut bits = Bits::new(&[0b0_11_0_01_10, 0b01111_110, 0b1000_0000, 0b0001_1110]);
+        let mut value = |zeros, value| assert_eq!(huffman.next(&mut bits), Some(Next::Value { zeros, value }));
+        value(2, 3);
+        value(2, -2);
+        value(0, -16);
+        value(1, 0x801);
+        assert_eq!(huffman.next(&mut bits), Some(Next::Zeros(15)));
+    }
+
+    #[test]
+    fn differences_have_signs() {
+        let mut counts = [0; 16];
+        counts[..2].fill(1);
+        let huffman = Huffman::new(&counts, &[0, 3]).expect("a table");
+        let mut bits = Bits::new(&[0b0_10_111_10, 0b000_10_011]);
+        let differences: Vec<_> = (0..4).map(|_| huffman.difference(&mut bits)).collect();
+        assert_eq!(differences, [Some(0), Some(7), Some(-7), Some(-4)]);
     }
 
     #[test]
@@ -209,8 +320,8 @@ mod tests {
         let mut counts = [0; 16];
         counts[1] = 1;
         let huffman = Huffman::new(&counts, &[7]).expect("a table");
-        assert_eq!(huffman.next(&mut Bits::new(&[0x20])), Some(7));
-        assert_eq!(huffman.next(&mut Bits::new(&[0x40])), None);
+        assert_eq!(huffman.symbol(&mut Bits::new(&[0x20])), Some(7));
+        assert_eq!(huffman.symbol(&mut Bits::new(&[0x40])), None);
         counts[0] = 3;
         assert!(Huffman::new(&counts, &[1, 2, 3, 4]).is_none(), "three codes of one bit");
     }
