@@ -53,6 +53,7 @@ impl Kind {
                 "width" | "height" => Whole(1..=16_383),
                 "quality" => Whole(0..=100),
                 "method" => Whole(0..=6),
+                "sharp_yuv" => Switch,
                 _ => return None,
             },
         })

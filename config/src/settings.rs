@@ -90,6 +90,8 @@ pub struct Variant {
     pub quality: u8,
     /// WebP effort, 0 to 6.
     pub method: u8,
+    /// Whether colour is stored so that it is sharp when a viewer has enlarged it.
+    pub sharp_yuv: bool,
 }
 
 /// How a photo meets the box of its variant.

@@ -184,6 +184,7 @@ pub fn lab(settings: &Settings) -> Lab {
         height: v.height,
         quality: v.quality,
         method: v.method,
+        sharp_yuv: v.sharp_yuv,
     };
     let crop = &settings.crop;
     let crop = CropSpec { padding: crop.padding as f32, side: crop.side, quality: crop.quality };

@@ -3,6 +3,7 @@
 use sparks_domain::{RejectCode, Rejection};
 use sparks_engine::Rendered;
 use sparks_resize::{Filter, Layout};
+use sparks_webp::Settings;
 
 use crate::{
     encode,
@@ -34,17 +35,19 @@ pub struct VariantSpec {
     pub quality: u8,
     /// WebP's effort, 0 to 6.
     pub method: u8,
+    /// Whether colour is stored so that it is sharp when a viewer has enlarged it.
+    pub sharp_yuv: bool,
 }
 
 impl VariantSpec {
     /// For looking at.
     pub fn large() -> Self {
-        Self { fit: Fit::Inside, width: 1920, height: 1920, quality: 95, method: 4 }
+        Self { fit: Fit::Inside, width: 1920, height: 1920, quality: 95, method: 4, sharp_yuv: true }
     }
 
     /// For the grid.
     pub fn medium() -> Self {
-        Self { fit: Fit::Cover, width: 400, height: 400, quality: 85, method: 4 }
+        Self { fit: Fit::Cover, width: 400, height: 400, quality: 85, method: 4, sharp_yuv: true }
     }
 
     /// Of a picture of this size that is stored this way.
@@ -57,7 +60,7 @@ impl VariantSpec {
     }
 
     pub(crate) fn encode(&self, picture: &Picture) -> Result<Rendered, Rejection> {
-        let webp = encode::webp(picture, self.quality, self.method)?;
+        let webp = encode::webp(picture, Settings { quality: self.quality, sharp_yuv: self.sharp_yuv }, self.method)?;
         Ok(Rendered { width: picture.width, height: picture.height, webp })
     }
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use image::imageops::FilterType;
 use rustix::time::{ClockId, clock_gettime};
+use sparks_webp::Settings;
 
 const SIDE: u32 = 2048;
 const ROUNDS: usize = 5;
@@ -27,6 +28,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         })
         .collect();
     for quality in [80, 95] {
+        let settings = Settings { quality, sharp_yuv: false };
         let mut ratios = Vec::new();
         let (mut our_bytes, mut their_bytes) = (0, 0);
         for _ in 0..ROUNDS {
@@ -35,7 +37,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             for photo in &small {
                 let (width, height) = photo.dimensions();
                 let started = cpu();
-                let file = sparks_webp::encode(photo, width as usize, height as usize, quality).ok_or("too large")?;
+                let file = sparks_webp::encode(photo, width as usize, height as usize, settings).ok_or("too large")?;
                 ours += cpu() - started;
                 our_bytes += file.len();
 
