@@ -182,7 +182,7 @@ pub fn lab(settings: &Settings) -> Lab {
         },
         width: v.width,
         height: v.height,
-        quality: v.quality,
+        quality: v.quality as f32,
         method: v.method,
         sharp_yuv: v.sharp_yuv,
     };

@@ -26,7 +26,7 @@ fn with_libwebp(picture: &Picture, settings: Settings, method: u8) -> Result<Vec
         reject(RejectCode::TooManyPixels, format!("no WebP can be made of {width} x {height} pixels: {reason}"))
     };
     let mut config = WebPConfig::new().map_err(|()| failed("libwebp is of another version".into()))?;
-    config.quality = settings.quality.min(100).into();
+    config.quality = settings.quality.clamp(0.0, 100.0);
     config.use_sharp_yuv = settings.sharp_yuv.into();
     config.method = method.min(6).into();
     let encoder = if picture.alpha {

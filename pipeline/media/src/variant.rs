@@ -23,7 +23,7 @@ pub enum Fit {
 }
 
 /// A picture to make. No picture is ever enlarged; a smaller original gives a smaller picture.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct VariantSpec {
     /// How a picture of another shape gets its size.
     pub fit: Fit,
@@ -32,7 +32,7 @@ pub struct VariantSpec {
     /// Pixels down.
     pub height: u32,
     /// WebP's, 0 to 100.
-    pub quality: u8,
+    pub quality: f32,
     /// WebP's effort, 0 to 6.
     pub method: u8,
     /// Whether colour is stored so that it is sharp when a viewer has enlarged it.
@@ -42,12 +42,12 @@ pub struct VariantSpec {
 impl VariantSpec {
     /// For looking at.
     pub fn large() -> Self {
-        Self { fit: Fit::Inside, width: 1920, height: 1920, quality: 95, method: 4, sharp_yuv: true }
+        Self { fit: Fit::Inside, width: 1920, height: 1920, quality: 95.0, method: 4, sharp_yuv: true }
     }
 
     /// For the grid.
     pub fn medium() -> Self {
-        Self { fit: Fit::Cover, width: 400, height: 400, quality: 85, method: 4, sharp_yuv: true }
+        Self { fit: Fit::Cover, width: 400, height: 400, quality: 85.0, method: 4, sharp_yuv: true }
     }
 
     /// Of a picture of this size that is stored this way.

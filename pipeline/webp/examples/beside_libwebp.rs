@@ -27,7 +27,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             false => photo.to_rgb8(),
         })
         .collect();
-    for quality in [80, 95] {
+    for quality in [80.0, 95.0] {
         let settings = Settings { quality, sharp_yuv: false };
         let mut ratios = Vec::new();
         let (mut our_bytes, mut their_bytes) = (0, 0);
@@ -42,7 +42,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 our_bytes += file.len();
 
                 let mut config = webp::WebPConfig::new().map_err(|()| "no configuration")?;
-                (config.quality, config.method) = (quality.into(), 4);
+                (config.quality, config.method) = (quality, 4);
                 let started = cpu();
                 let file = webp::Encoder::from_rgb(photo, width, height).encode_advanced(&config);
                 theirs += cpu() - started;

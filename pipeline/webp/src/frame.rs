@@ -18,10 +18,10 @@ const LONGEST_SIDE: usize = 16_383;
 const MODES_LIMIT: i64 = (512 * 1024 - 2048) << 11;
 
 /// What kind of file it is to be.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Settings {
     /// 0 to 100.
-    pub quality: u8,
+    pub quality: f32,
     /// Whether colour is stored so that it is sharp when a decoder has enlarged it. Takes a few more bytes.
     pub sharp_yuv: bool,
 }
@@ -59,7 +59,7 @@ struct Segments {
 
 impl Segments {
     /// Segments that would be coded alike are one.
-    fn new(analysis: &Analysis, quality: u8, chroma: Chroma) -> Self {
+    fn new(analysis: &Analysis, quality: f32, chroma: Chroma) -> Self {
         let mut kinds: Vec<Segment> = Vec::new();
         let numbers: Vec<u8> = analysis
             .segments
@@ -99,7 +99,7 @@ struct Frame {
 }
 
 impl Frame {
-    fn code(planes: &Planes, mut segments: Segments, quality: u8, header_limit: i64) -> Self {
+    fn code(planes: &Planes, mut segments: Segments, quality: f32, header_limit: i64) -> Self {
         let count = planes.columns * planes.rows;
         let decider = Decider { quality, header_limit };
         let mut tokens = Tokens::new(count * 64);

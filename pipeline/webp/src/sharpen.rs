@@ -2,21 +2,17 @@
 //!
 //! Decoders make four pixels of a sample, each of nine parts of it and three, three and one of its neighbours. The mean of
 //! the four is then no longer the sample: in both directions it is six eighths of it, and one of each neighbour. What is
-//! missing is added, and once more what is then missing, so that edges between colours stay where they are.
+//! missing is added, so that edges between colours stay where they are. To add once more what is then missing brings more
+//! bytes than likeness.
 
 /// Steps between two values of a byte.
 pub(crate) const FINER: i16 = 32;
 
-const ROUNDS: usize = 2;
-
-/// The samples, row by row, so that their enlarged picture is as near as can be.
+/// The samples, row by row, so that their enlarged picture is nearer to them.
 pub(crate) fn sharpen(wanted: Vec<i16>, across: usize) -> Vec<i16> {
-    let mut samples = wanted.clone();
-    for _ in 0..ROUNDS {
-        let seen = seen(&samples, across);
-        for ((sample, wanted), seen) in samples.iter_mut().zip(&wanted).zip(&seen) {
-            *sample += wanted - seen;
-        }
+    let mut samples = seen(&wanted, across);
+    for (sample, wanted) in samples.iter_mut().zip(wanted) {
+        *sample = 2 * wanted - *sample;
     }
     samples
 }
@@ -69,6 +65,6 @@ mod tests {
             seen(samples, 20).iter().zip(&wanted).map(|(a, b)| i64::from(a - b).pow(2)).sum()
         };
         let sharp = sharpen(wanted.clone(), 20);
-        assert!(error(&sharp) * 4 < error(&wanted), "{} of {}", error(&sharp), error(&wanted));
+        assert!(error(&sharp) * 3 < error(&wanted), "{} of {}", error(&sharp), error(&wanted));
     }
 }
