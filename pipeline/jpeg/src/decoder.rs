@@ -4,14 +4,14 @@ use crate::{
     Error, Frame, Plane, Segment,
     block::{Block, FREQUENCIES, places},
     coefficients::Coefficients,
-    frame::{Component, frame},
+    frame::frame,
     progressive::Progressive,
     quantization::Quantization,
     scan::Scan,
     segment::{marker, segments},
     sequential::{Canvas, Sequential},
     tables::Tables,
-    transform::{SIDE, Transform},
+    transform::Transform,
 };
 
 /// A picture, smaller than the file's or as large.
@@ -43,7 +43,12 @@ pub enum Colours {
 /// The frame says how much memory that takes, [`crate::scans`] how often the file goes over the picture: ask before.
 pub fn decode(file: &[u8], eighths: u32) -> Result<Picture, Error> {
     let frame = frame(file)?;
-    let mut decoder = Decoder::new(&frame, eighths.clamp(1, 8) as usize);
+    let eighths = eighths.clamp(1, 8) as usize;
+    #[cfg(feature = "turbo")]
+    if let Some(picture) = crate::turbo::decode(file, &frame, eighths) {
+        return Ok(picture);
+    }
+    let mut decoder = Decoder::new(&frame, eighths);
     for segment in segments(file) {
         decoder.see(&segment)?;
     }
@@ -74,11 +79,6 @@ struct Hints {
 
 impl<'a> Decoder<'a> {
     fn new(frame: &'a Frame, side: usize) -> Self {
-        let plane = |component: &Component| {
-            let [width, height] = frame.samples(component).map(|samples| (samples * side).div_ceil(SIDE));
-            let scale = frame.sampling(component).map(|share| share * side as f64 / SIDE as f64);
-            Plane::grey(width, height, scale)
-        };
         let (across, down) = frame.units();
         let components = frame.components();
         let coefficients = if frame.progressive { components } else { &[] };
@@ -88,7 +88,7 @@ impl<'a> Decoder<'a> {
             places: places(side),
             tables: Tables::default(),
             hints: Hints::default(),
-            planes: components.iter().map(plane).collect(),
+            planes: components.iter().map(|component| Plane::of_frame(frame, component, side)).collect(),
             coefficients: coefficients
                 .iter()
                 .map(|component| Coefficients::new(across * component.across, down * component.down, side))

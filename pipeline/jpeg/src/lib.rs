@@ -22,6 +22,8 @@ mod sequential;
 mod tables;
 mod tally;
 mod transform;
+#[cfg(feature = "turbo")]
+mod turbo;
 
 pub use self::{
     decoder::{Colours, Picture, decode},

@@ -1,6 +1,10 @@
 //! One colour of a picture.
 
-use crate::transform::{SIDE, Samples};
+use crate::{
+    Frame,
+    frame::Component,
+    transform::{SIDE, Samples},
+};
 
 /// Samples row by row.
 #[derive(Debug, Clone, PartialEq)]
@@ -16,8 +20,10 @@ pub struct Plane {
 }
 
 impl Plane {
-    /// Of neither light nor dark samples.
-    pub(crate) fn grey(width: usize, height: usize, scale: [f64; 2]) -> Self {
+    /// Of a picture in so many eighths of its size. Its samples are neither light nor dark.
+    pub(crate) fn of_frame(frame: &Frame, component: &Component, eighths: usize) -> Self {
+        let [width, height] = frame.samples(component).map(|samples| (samples * eighths).div_ceil(SIDE));
+        let scale = frame.sampling(component).map(|share| share * eighths as f64 / SIDE as f64);
         Self { width, height, samples: vec![128; width * height], scale }
     }
 
@@ -50,7 +56,7 @@ mod tests {
 
     #[test]
     fn blocks_are_cut_at_the_edges() {
-        let mut plane = Plane::grey(5, 4, [1.0; 2]);
+        let mut plane = Plane { width: 5, height: 4, samples: vec![128; 20], scale: [1.0; 2] };
         plane.put((1, 1), 3, &[[7; SIDE]; SIDE]);
         assert_eq!(plane.samples[..15], [128; 15]);
         assert_eq!(plane.samples[15..], [128, 128, 128, 7, 7]);
