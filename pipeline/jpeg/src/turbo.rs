@@ -1,8 +1,8 @@
-//! libjpeg-turbo, for pictures told in one pass. It is quicker than we are where the machine has wide vectors, and written in
-//! C.
+//! libjpeg-turbo, for what it does as well as our own decoder.
 //!
-//! Whatever it refuses or only warns about is left to our own decoder: inks, odd samplings, damage. Pictures of several passes
-//! are too: it keeps all of their frequencies, we only those that are needed.
+//! Whatever it refuses or only warns about is left to ours: inks, odd samplings, damage. So are pictures of several passes, of
+//! which it keeps all frequencies and ours only those that are needed; and pictures in half their size or less, which it blurs
+//! to be quicker.
 
 use turbojpeg::{Colorspace, Decompressor, ScalingFactor, YuvImage, yuv_pixels_len};
 
@@ -10,7 +10,7 @@ use crate::{Frame, Picture, Plane, decoder::Colours, transform::SIDE};
 
 /// As [`crate::decode`] would have it, or nothing.
 pub(crate) fn decode(file: &[u8], frame: &Frame, eighths: usize) -> Option<Picture> {
-    if frame.progressive {
+    if frame.progressive || eighths <= SIDE / 2 {
         return None;
     }
     let mut decompressor = Decompressor::new().ok()?;

@@ -206,7 +206,8 @@ mod tests {
         let plan = Plan::inside(128, 1, 16, 1);
         let small = resample(&full, (128, 1), Model::Rgba, &plan, Filter::Lanczos3).expect("resampled");
         assert!(small.chunks(4).all(|pixel| pixel[0] > 250 && pixel[1] == 0), "{small:?}");
-        let grey = resample(&[[90, 255], [0, 0]].concat().repeat(64), (128, 1), Model::GreyAlpha, &plan, Filter::Lanczos3);
+        let grey =
+            resample(&[[90, 255], [0, 0]].concat().repeat(64), (128, 1), Model::GreyAlpha, &plan, Filter::Lanczos3);
         assert!(grey.expect("resampled").chunks(2).all(|pixel| pixel[0].abs_diff(90) < 3));
         // Black ink is no alpha: where there is none of it, there are others.
         let inks = resample(&full, (128, 1), Model::Cmyk, &plan, Filter::Lanczos3).expect("resampled");

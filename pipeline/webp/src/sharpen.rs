@@ -60,7 +60,8 @@ mod tests {
     #[test]
     fn what_is_seen_comes_nearer_to_what_is_wanted() {
         let mut random = fastrand::Rng::with_seed(3);
-        let wanted: Vec<i16> = (0..20 * 30).map(|n| if n / 7 % 2 == 0 { 60 } else { 180 + random.i16(0..9) } * FINER).collect();
+        let wanted: Vec<i16> =
+            (0..20 * 30).map(|n| if n / 7 % 2 == 0 { 60 } else { 180 + random.i16(0..9) } * FINER).collect();
         let error = |samples: &[i16]| -> i64 {
             seen(samples, 20).iter().zip(&wanted).map(|(a, b)| i64::from(a - b).pow(2)).sum()
         };

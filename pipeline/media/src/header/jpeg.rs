@@ -58,7 +58,8 @@ mod tests {
 
     #[test]
     fn exif_and_profiles_are_counted() {
-        let file = file(&[(0xe1, b"Exif\0\0\xff\xd9\xff\xda"), (0xe1, b"http://ns"), (0xe2, b"ICC_PROFILE\0\x01\x01abc")]);
+        let file =
+            file(&[(0xe1, b"Exif\0\0\xff\xd9\xff\xda"), (0xe1, b"http://ns"), (0xe2, b"ICC_PROFILE\0\x01\x01abc")]);
         assert_eq!(metadata(&file).exif, Some(&b"\xff\xd9\xff\xda"[..]));
         assert_eq!(metadata(&file).bytes, 10 + 17);
     }

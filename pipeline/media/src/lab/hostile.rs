@@ -138,8 +138,10 @@ mod jpegs {
             samples::with_app(&samples::with_app(b"\xff\xd8\xff\xd9", 0xda, &scan), marker, &frame)
         };
         let limits = crate::Limits { max_memory: 100 << 20, ..crate::Limits::default() };
-        let lab = Lab::new(limits, crate::VariantSpec::large(), crate::VariantSpec::medium(), crate::CropSpec::default());
-        let message = |file: &[u8]| lab.admit(file).map(|_| "admitted".to_string()).unwrap_or_else(|error| error.message);
+        let lab =
+            Lab::new(limits, crate::VariantSpec::large(), crate::VariantSpec::medium(), crate::CropSpec::default());
+        let message =
+            |file: &[u8]| lab.admit(file).map(|_| "admitted".to_string()).unwrap_or_else(|error| error.message);
         assert_eq!(
             message(&inks(0xc2, 4)),
             "this JPEG of 10000 x 5000 pixels needs 108 MB of memory, more than the limit of 100 MB: make it smaller"
