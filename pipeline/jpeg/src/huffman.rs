@@ -296,7 +296,8 @@ mod tests {
         let mut counts = [0; 16];
         counts[..4].fill(1);
         let huffman = Huffman::new(&counts, &[0x22, 0x05, 0x1c, 0xf0]).expect("a table");
-        let mut bits = Bits::new(&[0b0_11_0_01_10, 0b01111_110, 0b1000_0000, 0b0001_1110]);
+        // 0 11, 0 01, 10 01111, 110 1000 0000 0001, 1110.
+        let mut bits = Bits::new(&[0b0110_0110, 0b0111_1110, 0b1000_0000, 0b0001_1110]);
         let mut value = |zeros, value| assert_eq!(huffman.next(&mut bits), Some(Next::Value { zeros, value }));
         value(2, 3);
         value(2, -2);
@@ -310,7 +311,8 @@ mod tests {
         let mut counts = [0; 16];
         counts[..2].fill(1);
         let huffman = Huffman::new(&counts, &[0, 3]).expect("a table");
-        let mut bits = Bits::new(&[0b0_10_111_10, 0b000_10_011]);
+        // 0, 10 111, 10 000, 10 011.
+        let mut bits = Bits::new(&[0b0101_1110, 0b0001_0011]);
         let differences: Vec<_> = (0..4).map(|_| huffman.difference(&mut bits)).collect();
         assert_eq!(differences, [Some(0), Some(7), Some(-7), Some(-4)]);
     }
