@@ -62,7 +62,7 @@ impl<'a> Scan<'a> {
             units = frame.blocks(&frame.components()[part.component]);
             (part.across, part.down) = (1, 1);
         }
-        let can_be_read = !parts.is_empty() && parts.iter().all(|part| pass.has_codes(part));
+        let can_be_read = pass.parts().contains(&parts.len()) && parts.iter().all(|part| pass.has_codes(part));
         can_be_read.then_some(Self { parts, pass, units })
     }
 
@@ -151,6 +151,14 @@ impl Pass {
         }
     }
 
+    /// How many components may be in it: details are told of one at a time. More would be work without end, for few bytes.
+    fn parts(self) -> RangeInclusive<usize> {
+        match self {
+            Self::Everything | Self::Means { .. } | Self::MeansAgain { .. } => 1..=4,
+            Self::Details { .. } | Self::DetailsAgain { .. } => 1..=1,
+        }
+    }
+
     fn has_codes(self, part: &Part<'_>) -> bool {
         match self {
             Self::Everything => part.dc.is_some() && part.ac.is_some(),
@@ -158,5 +166,30 @@ impl Pass {
             Self::MeansAgain { .. } => true,
             Self::Details { .. } | Self::DetailsAgain { .. } => part.ac.is_some(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passes_are_told_apart() {
+        let progressive = |from, to, approximation| Pass::of(true, from, to, approximation);
+        assert_eq!(Pass::of(false, 0, 63, 0), Some(Pass::Everything));
+        assert_eq!(progressive(0, 0, 0x01), Some(Pass::Means { shift: 1 }));
+        assert_eq!(progressive(0, 0, 0x10), Some(Pass::MeansAgain { shift: 0 }));
+        assert_eq!(progressive(1, 5, 0x02), Some(Pass::Details { from: 1, to: 5, shift: 2 }));
+        assert_eq!(progressive(1, 63, 0x21), Some(Pass::DetailsAgain { from: 1, to: 63, shift: 1 }));
+        for (from, to, approximation) in [(5, 4, 0), (1, 64, 0), (1, 5, 0x0e)] {
+            assert_eq!(progressive(from, to, approximation), None);
+        }
+    }
+
+    #[test]
+    fn details_are_of_one_component() {
+        assert!(!Pass::Details { from: 1, to: 5, shift: 0 }.parts().contains(&2));
+        assert!(Pass::Means { shift: 0 }.parts().contains(&4));
+        assert!(!Pass::Everything.parts().contains(&0) && !Pass::Everything.parts().contains(&5));
     }
 }

@@ -88,7 +88,7 @@ fn photos_are_as_small_and_as_alike() {
 }
 
 #[test]
-fn sharp_colours_are_sharper_than_plain_ones_and_than_libwebps() {
+fn sharp_colours_are_sharper_than_plain_ones_and_as_sharp_as_libwebps() {
     for quality in [85.0, 95.0] {
         let (plain, sharp) = (Settings { quality, sharp_yuv: false }, Settings { quality, sharp_yuv: true });
         let (mut over_plain, mut over_theirs, mut ours, mut theirs) = (0.0, 0.0, 0, 0);
@@ -103,8 +103,8 @@ fn sharp_colours_are_sharper_than_plain_ones_and_than_libwebps() {
         let [over_plain, over_theirs] = [over_plain, over_theirs].map(|gain| gain / photos.len() as f64);
         let size = ours as f64 / theirs as f64;
         println!("quality {quality}: {over_plain:+.3} dB, {over_theirs:+.3} dB over libwebp's, {size:.4} of its size");
-        assert!(over_plain > 0.1 && over_theirs > 0.0, "{over_plain} and {over_theirs} dB");
-        assert!((0.99..1.01).contains(&size), "quality {quality}: {size} of the size");
+        assert!(over_plain > 0.3 && over_theirs > -0.05, "{over_plain} and {over_theirs} dB");
+        assert!((0.98..1.0).contains(&size), "quality {quality}: {size} of the size");
     }
 }
 
