@@ -57,8 +57,9 @@ impl Kind {
             _ => match key.strip_prefix("variants.")?.split_once('.')?.1 {
                 "fit" => Choice(&["inside", "cover"]),
                 "width" | "height" => Whole(1..=16_383),
-                "quality" => Whole(0..=100),
+                "quality" => Number(0.0..=100.0),
                 "method" => Whole(0..=6),
+                "sharp_yuv" => Switch,
                 _ => return None,
             },
         })

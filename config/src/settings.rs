@@ -151,9 +151,11 @@ pub struct Variant {
     /// Height of the box in pixels.
     pub height: u32,
     /// WebP quality, 0 to 100.
-    pub quality: u8,
+    pub quality: f64,
     /// WebP effort, 0 to 6.
     pub method: u8,
+    /// Whether colour is stored so that it is sharp when a viewer has enlarged it.
+    pub sharp_yuv: bool,
 }
 
 /// How a photo meets the box of its variant.

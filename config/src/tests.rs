@@ -52,8 +52,8 @@ fn each_layer_goes_before_the_one_below() {
     let loaded = layered(file, &environment, &[("jobs", "--jobs", 4.into())]).expect("all is right");
     assert_eq!(loaded.settings.uploader, "a@b");
     assert_eq!(loaded.settings.faces.threshold, 1.0);
-    assert_eq!(loaded.settings.variants.large.quality, 70);
-    assert_eq!(loaded.settings.variants.medium.quality, 85);
+    assert_eq!(loaded.settings.variants.large.quality, 70.0);
+    assert_eq!(loaded.settings.variants.medium.quality, 85.0);
     assert_eq!(loaded.settings.jobs, 4);
     assert_eq!(origin(&loaded, "uploader"), Origin::File("sparks.toml".into()));
     assert_eq!(origin(&loaded, "variants.large.quality"), Origin::Environment("SPARKS_VARIANTS_LARGE_QUALITY".into()));
@@ -126,7 +126,7 @@ fn out_of_range_names_the_range() {
     assert_eq!(
         complaint("[variants.large]\nquality = 200", &[]),
         "`variants.large.quality` is 200 in file `sparks.toml`: \
-         expected a whole number from 0 to 100"
+         expected a number from 0 to 100"
     );
     assert_eq!(
         complaint("", &[("SPARKS_FACES_THRESHOLD", "NaN")]),

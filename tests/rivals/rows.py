@@ -9,7 +9,7 @@ class Picture:
 
     fit: str
     size: int
-    quality: int
+    quality: float
     effort: int
     sharp_yuv: bool = False
 
@@ -36,7 +36,10 @@ def standard():
 
 
 def platform(our_effort, our_sharp_yuv):
-    """The rivals as the platform has them; we choose our own way to the same bytes and SSIM."""
+    """The rivals as the platform has them; we choose our own way to the same bytes and SSIM.
+
+    Effort 6 spends its time on fewer bytes for the same picture. A little less quality comes to the same.
+    """
     large, medium = Picture("inside", 1920, 95, 6, True), Picture("cover", 400, 85, 6, True)
     ours = {"effort": our_effort, "sharp_yuv": our_sharp_yuv}
-    return Row("platform", large, medium, replace(large, **ours), replace(medium, **ours))
+    return Row("platform", large, medium, replace(large, quality=94.5, **ours), replace(medium, quality=84.7, **ours))

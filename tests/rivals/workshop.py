@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import resource
 import shutil
 import subprocess
 import sys
@@ -16,6 +17,8 @@ SHOP = ROOT / "target" / "rivals"
 PYTHON = SHOP / "python"
 NODE = SHOP / "node"
 PROGRAMS = SHOP / "programs"
+# The models' package asks for pkg_resources, which newer setuptools no longer have.
+DLIB = ["dlib-bin==20.0.1", "face_recognition_models==0.3.0", "numpy==2.4.6", "Pillow==13.0.0", "setuptools<81"]
 
 
 class Missing(Exception):
@@ -36,6 +39,27 @@ def python_with_libraries():
         _run([python, "-m", "pip", "install", "--quiet", "-r", HOME / "requirements.txt"])
         _remember(PYTHON, HOME / "requirements.txt")
     return python
+
+
+def python_with_dlib():
+    """The interpreter of another one, with dlib and its models: 100 MB that only `faces` needs."""
+    python = SHOP / "dlib" / "bin" / "python"
+    if not python.exists():
+        say("installing dlib and its models under target/rivals/dlib")
+        venv.create(SHOP / "dlib", with_pip=True, clear=True)
+        _run([python, "-m", "pip", "install", "--quiet", *DLIB])
+    return python
+
+
+def taken(command):
+    """What a command said, and the CPU of all of its process and children."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("SPARKS_")}
+    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, env=environment)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    if done.returncode:
+        raise SystemExit(f"{command[0]} ended with {done.returncode}:\n{done.stderr[-2000:]}")
+    return {"said": done.stdout.strip(), "cpu": after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime}
 
 
 def node_with_sharp():
@@ -78,7 +102,7 @@ def our_versions():
     """What our engine is made of, as Cargo.lock has it."""
     packages = tomllib.loads((ROOT / "Cargo.lock").read_text())["package"]
     versions = {package["name"]: package["version"] for package in packages}
-    parts = ["zune-jpeg", "fast_image_resize", "libwebp-sys"]
+    parts = ["fast_image_resize", "libwebp-sys"]
     commit = subprocess.run(["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True)
     own = f"sparks {versions['sparks-media']} {commit.stdout.strip()}".strip()
     return f"{own} ({', '.join(f'{part} {versions[part]}' for part in parts if part in versions)})"

@@ -62,6 +62,7 @@ fn limits() -> Limits {
 }
 
 fn lab() -> Lab {
-    let variant = |fit, side| VariantSpec { fit, width: side, height: side, quality: 50, method: 0 };
+    let variant =
+        |fit, side| VariantSpec { fit, width: side, height: side, quality: 50.0, method: 0, sharp_yuv: false };
     Lab::new(limits(), variant(Fit::Inside, 64), variant(Fit::Cover, 16), CropSpec::default())
 }

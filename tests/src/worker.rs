@@ -66,7 +66,8 @@ pub fn photos_in(body: &str) -> Result<Vec<PhotoRef>, Malformed> {
 
 /// Who makes pictures: the real one, with pictures that are quickly made.
 pub fn lab() -> Lab {
-    let variant = |fit, side| VariantSpec { fit, width: side, height: side, quality: 90, method: 0 };
+    let variant =
+        |fit, side| VariantSpec { fit, width: side, height: side, quality: 90.0, method: 0, sharp_yuv: false };
     Lab::new(Limits::default(), variant(Fit::Inside, 1920), variant(Fit::Cover, 64), CropSpec::default())
 }
 

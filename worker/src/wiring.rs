@@ -284,8 +284,9 @@ pub fn lab(settings: &Settings) -> Lab {
         },
         width: v.width,
         height: v.height,
-        quality: v.quality,
+        quality: v.quality as f32,
         method: v.method,
+        sharp_yuv: v.sharp_yuv,
     };
     let crop = &settings.crop;
     let crop = CropSpec { padding: crop.padding as f32, side: crop.side, quality: crop.quality };

@@ -23,7 +23,7 @@ use sparks_engine::Darkroom;
 use sparks_media::{CropSpec, Fit, Lab, Limits, VariantSpec};
 
 const USAGE: &str = "develop [--threads N] [--out FOLDER] [--large SPEC] [--medium SPEC] FILES...
-SPEC is FIT:SIZE:qQUALITY:mMETHOD, such as inside:2048:q80:m4 or cover:400:q85:m4
+SPEC is FIT:SIZE:qQUALITY:mMETHOD, such as inside:2048:q80:m4, or with sharp colours cover:400:q85:m4:sharp
 Prints one line of JSON; with --out each photo leaves NAME.large.webp and NAME.medium.webp there.";
 
 fn main() -> ExitCode {
@@ -166,9 +166,10 @@ fn spec(text: &str) -> Result<VariantSpec, String> {
         _ => return Err(format!("{text}: a variant begins with inside: or cover:")),
     };
     let mut spec = VariantSpec::large();
-    spec.fit = fit;
+    (spec.fit, spec.sharp_yuv) = (fit, false);
     for part in parts {
         match part.split_at_checked(1) {
+            _ if part == "sharp" => spec.sharp_yuv = true,
             Some(("q", quality)) => spec.quality = number(quality)?,
             Some(("m", method)) => spec.method = number(method)?,
             _ => {

@@ -2,6 +2,7 @@
 
 use sparks_domain::{FaceBox, RejectCode, Rejection};
 use sparks_engine::Pixels;
+use sparks_resize::Filter;
 
 use crate::{
     encode,
@@ -36,7 +37,7 @@ pub(crate) fn cut(pixels: &Pixels, bounds: FaceBox, spec: &CropSpec) -> Result<V
     let (top, height) = span(bounds.y, bounds.height, spec.padding, pixels.height);
     let plan = Plan::inside(width, height, spec.side.max(1), spec.side.max(1));
     let plan = Plan { part: [left, top, width, height].map(f64::from), ..plan };
-    let rgb = resample(&pixels.rgb, (pixels.width, pixels.height), Model::Rgb, &plan)?;
+    let rgb = resample(&pixels.rgb, (pixels.width, pixels.height), Model::Rgb, &plan, Filter::Lanczos3)?;
     encode::jpeg(&rgb, plan.width, plan.height, spec.quality)
 }
 

@@ -11,25 +11,21 @@ use sparks_domain::{RejectCode, Rejection};
 use crate::{
     Limits,
     format::Format,
+    header::jpeg,
+    negative::{Film, Negative},
     raster::{Model, Raster},
     reject,
 };
 
-mod jpeg;
-
-/// The first frame of a file, and what its numbers mean.
-pub(crate) struct Decoded {
-    pub(crate) raster: Raster,
-    /// The ICC profile that came with it, unread. Never longer than metadata may be.
-    pub(crate) profile: Option<Vec<u8>>,
-}
-
-/// The first frame of a file whose header has been checked.
-pub(crate) fn decode(format: Format, file: &[u8], limits: &Limits) -> Result<Decoded, Rejection> {
+/// The first frame of a file whose header has been checked, of at least so many eighths of its size.
+pub(crate) fn decode(format: Format, file: &[u8], eighths: u32, limits: &Limits) -> Result<Negative, Rejection> {
     let cursor = Cursor::new(file);
     let refused = |error| in_words(format, &error);
-    let mut decoded = match format {
-        Format::Jpeg => jpeg::decode(file, limits)?,
+    let mut negative = match format {
+        Format::Jpeg => Negative {
+            film: Film::Planes(sparks_jpeg::decode(file, eighths).map_err(jpeg::rejection)?),
+            profile: jpeg::profile(file),
+        },
         // This decoder unpacks ICC profiles and keeps texts: neither needs more than a file may have.
         Format::Png => {
             let side_bytes = limits.of_decoder(limits.max_bytes);
@@ -38,11 +34,11 @@ pub(crate) fn decode(format: Format, file: &[u8], limits: &Limits) -> Result<Dec
         Format::WebP => pixels(format, WebPDecoder::new(cursor).map_err(refused)?, limits)?,
         Format::Gif => pixels(format, GifDecoder::new(cursor).map_err(refused)?, limits)?,
     };
-    decoded.profile = decoded.profile.filter(|profile| profile.len() as u64 <= limits.max_metadata_bytes);
-    Ok(decoded)
+    negative.profile = negative.profile.filter(|profile| profile.len() as u64 <= limits.max_metadata_bytes);
+    Ok(negative)
 }
 
-fn pixels(format: Format, mut decoder: impl ImageDecoder, limits: &Limits) -> Result<Decoded, Rejection> {
+fn pixels(format: Format, mut decoder: impl ImageDecoder, limits: &Limits) -> Result<Negative, Rejection> {
     let refused = |error| in_words(format, &error);
     // The decoder may have read another size than we did; what it allocates goes by its own.
     let (width, height) = decoder.dimensions();
@@ -64,7 +60,8 @@ fn pixels(format: Format, mut decoder: impl ImageDecoder, limits: &Limits) -> Re
         (true, false) => Model::Rgb,
         (true, true) => Model::Rgba,
     };
-    Ok(Decoded { raster: Raster { width, height, model, samples }.without_idle_alpha(), profile })
+    let raster = Raster { width, height, model, samples }.without_idle_alpha();
+    Ok(Negative { film: Film::Raster(raster), profile })
 }
 
 /// In place: sixteen bits of the largest photo are too much to have one and a half times.
@@ -80,8 +77,14 @@ fn to_eight_bits(samples: &mut Vec<u8>) {
 
 fn in_words(format: Format, error: &ImageError) -> Rejection {
     match error {
-        ImageError::Limits(_) => too_much_memory(format),
-        ImageError::Unsupported(feature) => unsupported(format, feature.to_string()),
+        ImageError::Limits(_) => {
+            let message = format!("the {} needs more memory than a photo may have: save it anew", format.name());
+            reject(RejectCode::TooManyPixels, message)
+        }
+        ImageError::Unsupported(feature) => {
+            let message = format!("this kind of {} is not supported ({feature}): save it anew", format.name());
+            reject(RejectCode::UnsupportedFormat, message)
+        }
         ImageError::IoError(io) if io.kind() == std::io::ErrorKind::UnexpectedEof => cut_short(format),
         // The outer text says no more than which format it was.
         ImageError::Decoding(decoding) => {
@@ -91,23 +94,13 @@ fn in_words(format: Format, error: &ImageError) -> Rejection {
     }
 }
 
-fn too_much_memory(format: Format) -> Rejection {
-    let message = format!("the {} needs more memory than a photo may have: save it anew", format.name());
-    reject(RejectCode::TooManyPixels, message)
-}
-
-fn unsupported(format: Format, feature: String) -> Rejection {
-    let message = format!("this kind of {} is not supported ({feature}): save it anew", format.name());
-    reject(RejectCode::UnsupportedFormat, message)
-}
-
 fn cut_short(format: Format) -> Rejection {
     let message = format!("the {} ends before its pixels do: the file is cut short", format.name());
     reject(RejectCode::Damaged, message)
 }
 
 fn damaged(format: Format, reason: String) -> Rejection {
-    // A PNG's decoder goes on with its own data structures, a JPEG's puts everything into quotes and ends lines.
+    // A PNG's decoder goes on with its own data structures.
     let reason = [" while decoding", ": ChunkType {", "\n"]
         .iter()
         .fold(&reason[..], |reason, end| reason.split(end).next().unwrap_or(reason));

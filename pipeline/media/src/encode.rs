@@ -4,28 +4,30 @@ use std::ops::RangeInclusive;
 
 use image::{ExtendedColorType, ImageEncoder, codecs::jpeg::JpegEncoder};
 use sparks_domain::{RejectCode, Rejection};
+use sparks_webp::Settings;
 use webp::{Encoder, WebPConfig};
 
 use crate::{picture::Picture, reject};
 
-/// Lossy, alpha kept. Quality 0 to 100, method (effort) 0 to 6.
-pub(crate) fn webp(picture: &Picture, quality: u8, method: u8) -> Result<Vec<u8>, Rejection> {
-    let ours = || sparks_webp::encode(&picture.samples, picture.width as usize, picture.height as usize, quality);
+/// Lossy, alpha kept. Method (effort) is 0 to 6.
+pub(crate) fn webp(picture: &Picture, settings: Settings, method: u8) -> Result<Vec<u8>, Rejection> {
+    let ours = || sparks_webp::encode(&picture.samples, picture.width as usize, picture.height as usize, settings);
     let is_ours = !picture.alpha && OUR_METHODS.contains(&method);
     let file = if is_ours { ours() } else { None };
-    file.map_or_else(|| with_libwebp(picture, quality, method), Ok)
+    file.map_or_else(|| with_libwebp(picture, settings, method), Ok)
 }
 
 /// Efforts of which our own encoder makes the same file for less. It knows no alpha, no cheaper way and no dearer one.
 const OUR_METHODS: RangeInclusive<u8> = 3..=4;
 
-fn with_libwebp(picture: &Picture, quality: u8, method: u8) -> Result<Vec<u8>, Rejection> {
+fn with_libwebp(picture: &Picture, settings: Settings, method: u8) -> Result<Vec<u8>, Rejection> {
     let failed = |reason: String| {
         let (width, height) = (picture.width, picture.height);
         reject(RejectCode::TooManyPixels, format!("no WebP can be made of {width} x {height} pixels: {reason}"))
     };
     let mut config = WebPConfig::new().map_err(|()| failed("libwebp is of another version".into()))?;
-    config.quality = quality.min(100).into();
+    config.quality = settings.quality.clamp(0.0, 100.0);
+    config.use_sharp_yuv = settings.sharp_yuv.into();
     config.method = method.min(6).into();
     let encoder = if picture.alpha {
         Encoder::from_rgba(&picture.samples, picture.width, picture.height)

@@ -27,7 +27,7 @@ pub(crate) struct Header<'a> {
 
 #[derive(Debug)]
 enum Picture<'a> {
-    Jpeg { decoding: u64, inks: bool },
+    Jpeg(sparks_jpeg::Frame),
     Png(Png),
     WebP(WebP<'a>),
     Gif(Gif),
@@ -40,9 +40,8 @@ pub(crate) fn read(format: Format, file: &[u8]) -> Result<Header<'_>, Rejection>
     };
     let (width, height, frames, picture) = match format {
         Format::Jpeg => {
-            let frame = jpeg::frame(file)?;
-            let picture = Picture::Jpeg { decoding: jpeg::memory(file, &frame), inks: frame.is_cmyk() };
-            (frame.width, frame.height, 1, picture)
+            let frame = sparks_jpeg::frame(file).map_err(jpeg::rejection)?;
+            (frame.width, frame.height, 1, Picture::Jpeg(frame))
         }
         Format::Png => {
             let png = Png::read(file).ok_or_else(cut_short)??;
@@ -65,19 +64,20 @@ impl Header<'_> {
     /// Besides the pixels: both variants, and the encoder at work on one.
     const VARIANTS: u64 = 48 << 20;
 
-    /// The most that this picture needs at any moment from its file to its variants, the file included. Decoding is followed
-    /// by shrinking, which needs the pixels, those of four channels once more, and a strip as high as the picture.
+    /// The most that this picture needs at any moment from its file to its variants, the file included, where so many
+    /// eighths of its size are enough. Decoding is followed by shrinking, which needs the pixels, those of four channels once
+    /// more, and a strip as high as the picture.
     ///
     /// Only for sizes within the limits: the answer may take as long as they are large.
-    pub(crate) fn memory(&self) -> u64 {
-        let (decoding, four_channels) = match &self.picture {
-            Picture::Jpeg { decoding, inks } => (*decoding, *inks),
-            Picture::Png(png) => (png.memory(), png.has_alpha()),
-            Picture::WebP(webp) => (webp.memory(), webp.has_alpha),
-            Picture::Gif(gif) => (gif.memory(), true),
+    pub(crate) fn memory(&self, eighths: u32) -> u64 {
+        let pixels = u64::from(self.width) * u64::from(self.height);
+        let (decoding, shrinking) = match &self.picture {
+            Picture::Jpeg(frame) => (frame.memory(eighths), 0),
+            Picture::Png(png) => (png.memory(), if png.has_alpha() { 8 } else { 3 }),
+            Picture::WebP(webp) => (webp.memory(), if webp.has_alpha { 8 } else { 3 }),
+            Picture::Gif(gif) => (gif.memory(), 8),
         };
-        let shrinking = u64::from(self.width) * u64::from(self.height) * if four_channels { 8 } else { 3 };
-        self.file_bytes + decoding.max(shrinking) + Self::VARIANTS
+        self.file_bytes + decoding.max(pixels * shrinking) + Self::VARIANTS
     }
 }
 

@@ -7,11 +7,12 @@ use crate::{
     CropSpec, Fit, Limits, VariantSpec,
     colour::Colours,
     crop,
-    decode::{Decoded, decode},
+    decode::decode,
     exif::Exif,
     format::{Format, refusal},
     header::{self, Header},
     reject,
+    variant::Plan,
 };
 
 #[cfg(test)]
@@ -37,19 +38,34 @@ impl Lab {
     }
 
     /// Everything that can be refused without decoding a pixel, cheapest first.
-    pub(crate) fn admit<'a>(&self, original: &'a [u8]) -> Result<(Format, Header<'a>), Rejection> {
+    pub(crate) fn admit<'a>(&self, original: &'a [u8]) -> Result<Admitted<'a>, Rejection> {
         if original.is_empty() {
             return Err(reject(RejectCode::Empty, "the file is empty"));
         }
         self.limits.check_bytes(original.len())?;
         let format = Format::of(original).ok_or_else(|| refusal(original))?;
         let header = header::read(format, original)?;
-        self.limits.check(format, &header)?;
+        let exif = header.exif.map(Exif::read).unwrap_or_default();
+        let size = (header.width, header.height);
+        let [large, medium] = [&self.large, &self.medium].map(|spec| spec.plan(size, exif.orientation));
+        let eighths = large.eighths().max(medium.eighths());
+        self.limits.check(format, &header, eighths)?;
         if format == Format::Jpeg {
-            header::jpeg::check(original, &self.limits)?;
+            self.limits.check_scans(sparks_jpeg::scans(original).map_err(header::jpeg::rejection)?)?;
         }
-        Ok((format, header))
+        Ok(Admitted { format, header, exif, large, medium, eighths })
     }
+}
+
+/// A file that may be decoded, and what is to be made of it.
+pub(crate) struct Admitted<'a> {
+    pub(crate) format: Format,
+    pub(crate) header: Header<'a>,
+    exif: Exif,
+    large: Plan,
+    medium: Plan,
+    /// How much of its size is enough for both.
+    pub(crate) eighths: u32,
 }
 
 impl Default for Lab {
@@ -76,17 +92,20 @@ impl Darkroom for Lab {
     }
 
     fn develop(&self, original: &[u8]) -> Result<Developed, DarkroomError> {
-        let (format, header) = self.admit(original)?;
-        let exif = header.exif.map(Exif::read).unwrap_or_default();
-        let Decoded { raster: full, profile } = decode(format, original, &self.limits)?;
-        let colours = Colours::of(full.model, profile.as_deref());
-        let (width, height) = exif.orientation.upright_size(full.width, full.height);
+        let Admitted { format, header, exif, large, medium, eighths } = self.admit(original)?;
+        let (width, height) = exif.orientation.upright_size(header.width, header.height);
+        let negative = decode(format, original, eighths, &self.limits)?;
+        let colours = Colours::of(negative.model(), negative.profile.as_deref());
 
         // Turned and brought to sRGB after shrinking: the full picture would need its memory twice, and more time.
-        let large = self.large.pick(&full, exif.orientation)?;
-        let shows_all = self.large.fit == Fit::Inside && self.medium.can_be_of(&large, &full, exif.orientation);
-        let medium = self.medium.pick(if shows_all { &large } else { &full }, exif.orientation)?;
-        drop(full);
+        let shows_all = self.large.fit == Fit::Inside && medium.can_follow(&large);
+        let large = negative.print(&large)?;
+        let medium = if shows_all {
+            large.print(&self.medium.plan((large.width, large.height), exif.orientation))?
+        } else {
+            negative.print(&medium)?
+        };
+        drop(negative);
         let [large, medium] = [large, medium].map(|raster| raster.upright(exif.orientation).develop(&colours));
 
         Ok(Developed {
@@ -101,11 +120,10 @@ impl Darkroom for Lab {
     }
 
     fn open(&self, picture: &[u8]) -> Result<Pixels, DarkroomError> {
-        let (format, header) = self.admit(picture)?;
-        let exif = header.exif.map(Exif::read).unwrap_or_default();
-        let Decoded { raster: full, profile } = decode(format, picture, &self.limits)?;
-        let colours = Colours::of(full.model, profile.as_deref());
-        let large = self.large.pick(&full, exif.orientation)?.upright(exif.orientation);
+        let Admitted { format, exif, large, eighths, .. } = self.admit(picture)?;
+        let negative = decode(format, picture, eighths, &self.limits)?;
+        let colours = Colours::of(negative.model(), negative.profile.as_deref());
+        let large = negative.print(&large)?.upright(exif.orientation);
         Ok(large.develop(&colours).over_white())
     }
 

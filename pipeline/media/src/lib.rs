@@ -15,8 +15,10 @@ pub mod fuzzing;
 mod header;
 mod lab;
 mod limits;
+mod negative;
 mod orientation;
 mod picture;
+mod planes;
 mod raster;
 #[cfg(test)]
 mod samples;

@@ -47,11 +47,11 @@ impl Limits {
     }
 
     /// All that a header says, before a byte is allocated for it.
-    pub(crate) fn check(&self, format: Format, header: &Header<'_>) -> Result<(), Rejection> {
+    pub(crate) fn check(&self, format: Format, header: &Header<'_>, eighths: u32) -> Result<(), Rejection> {
         self.check_size(header.width, header.height)?;
         self.check_metadata(header.metadata_bytes)?;
         self.check_frames(format, header.frames)?;
-        self.check_memory(format, header)
+        self.check_memory(format, header, eighths)
     }
 
     pub(crate) fn check_size(&self, width: u32, height: u32) -> Result<(), Rejection> {
@@ -100,8 +100,8 @@ impl Limits {
         Err(reject(RejectCode::Damaged, message))
     }
 
-    fn check_memory(&self, format: Format, header: &Header<'_>) -> Result<(), Rejection> {
-        let memory = header.memory();
+    fn check_memory(&self, format: Format, header: &Header<'_>, eighths: u32) -> Result<(), Rejection> {
+        let memory = header.memory(eighths);
         if memory <= self.max_memory {
             return Ok(());
         }

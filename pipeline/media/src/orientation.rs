@@ -40,24 +40,34 @@ impl Raster {
         if orientation == Orientation::default() {
             return self;
         }
-        let channels = self.model.channels();
-        let (stored_width, stored_height) = (self.width as usize, self.height as usize);
+        let turn = match self.model.channels() {
+            1 => turned::<1>,
+            2 => turned::<2>,
+            3 => turned::<3>,
+            _ => turned::<4>,
+        };
+        let samples = turn(&self.samples, self.width as usize, self.height as usize, orientation);
         let (width, height) = orientation.upright_size(self.width, self.height);
-        let mut samples = Vec::with_capacity(self.samples.len());
-        for y in 0..height as usize {
-            for x in 0..width as usize {
-                let (x, y) = (
-                    if orientation.mirrored { width as usize - 1 - x } else { x },
-                    if orientation.flipped { height as usize - 1 - y } else { y },
-                );
-                let (x, y) = if orientation.transposed { (y, x) } else { (x, y) };
-                debug_assert!(x < stored_width && y < stored_height);
-                let at = (y * stored_width + x) * channels;
-                samples.extend_from_slice(&self.samples[at..at + channels]);
-            }
-        }
         Raster { width, height, samples, ..self }
     }
+}
+
+fn turned<const CHANNELS: usize>(stored: &[u8], width: usize, height: usize, orientation: Orientation) -> Vec<u8> {
+    let (stored, _) = stored.as_chunks::<CHANNELS>();
+    // How far a step to the right, and a step down, leads in what is stored.
+    let (right, down) = if orientation.transposed { (width, 1) } else { (1, width) };
+    let (across, rows) = if orientation.transposed { (height, width) } else { (width, height) };
+    let mut turned = vec![[0; CHANNELS]; stored.len()];
+    for (y, row) in turned.chunks_exact_mut(across.max(1)).enumerate() {
+        let first = if orientation.flipped { rows - 1 - y } else { y } * down;
+        let pixels = stored[first..].iter().step_by(right).take(across);
+        if orientation.mirrored {
+            row.iter_mut().rev().zip(pixels).for_each(|(to, from)| *to = *from);
+        } else {
+            row.iter_mut().zip(pixels).for_each(|(to, from)| *to = *from);
+        }
+    }
+    turned.into_flattened()
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use sparks_domain::{RejectCode, Rejection};
 use sparks_engine::Rendered;
 use sparks_resize::{Filter, Layout};
+use sparks_webp::Settings;
 
 use crate::{
     encode,
@@ -22,7 +23,7 @@ pub enum Fit {
 }
 
 /// A picture to make. No picture is ever enlarged; a smaller original gives a smaller picture.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct VariantSpec {
     /// How a picture of another shape gets its size.
     pub fit: Fit,
@@ -31,48 +32,35 @@ pub struct VariantSpec {
     /// Pixels down.
     pub height: u32,
     /// WebP's, 0 to 100.
-    pub quality: u8,
+    pub quality: f32,
     /// WebP's effort, 0 to 6.
     pub method: u8,
+    /// Whether colour is stored so that it is sharp when a viewer has enlarged it.
+    pub sharp_yuv: bool,
 }
 
 impl VariantSpec {
     /// For looking at.
     pub fn large() -> Self {
-        Self { fit: Fit::Inside, width: 1920, height: 1920, quality: 95, method: 4 }
+        Self { fit: Fit::Inside, width: 1920, height: 1920, quality: 95.0, method: 4, sharp_yuv: true }
     }
 
     /// For the grid.
     pub fn medium() -> Self {
-        Self { fit: Fit::Cover, width: 400, height: 400, quality: 85, method: 4 }
+        Self { fit: Fit::Cover, width: 400, height: 400, quality: 85.0, method: 4, sharp_yuv: true }
     }
 
-    /// The part of a picture, in its size, as stored: still to be turned upright.
-    pub(crate) fn pick(&self, full: &Raster, orientation: Orientation) -> Result<Raster, Rejection> {
-        let plan = self.plan(full, orientation);
-        let samples = resample(&full.samples, (full.width, full.height), full.model, &plan)?;
-        Ok(Raster { width: plan.width, height: plan.height, model: full.model, samples })
-    }
-
-    /// Whether it can be made of a smaller picture of the whole photo: one of twice its resolution shows no difference.
-    pub(crate) fn can_be_of(&self, smaller: &Raster, full: &Raster, orientation: Orientation) -> bool {
-        let Plan { part: [.., part_width, part_height], width, height } = self.plan(full, orientation);
-        let needed = (f64::from(width) / part_width).max(f64::from(height) / part_height);
-        let there =
-            (f64::from(smaller.width) / f64::from(full.width)).min(f64::from(smaller.height) / f64::from(full.height));
-        there >= 2.0 * needed
-    }
-
-    fn plan(&self, full: &Raster, orientation: Orientation) -> Plan {
-        let (width, height) = orientation.upright_size(self.width.max(1), self.height.max(1));
+    /// Of a picture of this size that is stored this way.
+    pub(crate) fn plan(&self, (width, height): (u32, u32), orientation: Orientation) -> Plan {
+        let (wanted_width, wanted_height) = orientation.upright_size(self.width.max(1), self.height.max(1));
         match self.fit {
-            Fit::Inside => Plan::inside(full.width, full.height, width, height),
-            Fit::Cover => Plan::cover(full.width, full.height, width, height),
+            Fit::Inside => Plan::inside(width, height, wanted_width, wanted_height),
+            Fit::Cover => Plan::cover(width, height, wanted_width, wanted_height),
         }
     }
 
     pub(crate) fn encode(&self, picture: &Picture) -> Result<Rendered, Rejection> {
-        let webp = encode::webp(picture, self.quality, self.method)?;
+        let webp = encode::webp(picture, Settings { quality: self.quality, sharp_yuv: self.sharp_yuv }, self.method)?;
         Ok(Rendered { width: picture.width, height: picture.height, webp })
     }
 }
@@ -86,6 +74,28 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
+    /// How large it makes a pixel.
+    pub(crate) fn scale(&self) -> f64 {
+        let [.., part_width, part_height] = self.part;
+        (f64::from(self.width) / part_width).max(f64::from(self.height) / part_height)
+    }
+
+    /// The same of a picture that has so many pixels for each of this one.
+    pub(crate) fn scaled(&self, [across, down]: [f64; 2]) -> Self {
+        let [left, top, width, height] = self.part;
+        Self { part: [left * across, top * down, width * across, height * down], ..*self }
+    }
+
+    /// How many eighths of the picture are enough: a fifth more than is wanted, so that nobody sees a difference.
+    pub(crate) fn eighths(&self) -> u32 {
+        ((self.scale() * 1.2 * 8.0).ceil() as u32).clamp(1, 8)
+    }
+
+    /// Whether a smaller picture of the whole, made by `other`, does as well: twice the resolution shows no difference.
+    pub(crate) fn can_follow(&self, other: &Self) -> bool {
+        other.scale() >= 2.0 * self.scale()
+    }
+
     pub(crate) fn inside(width: u32, height: u32, max_width: u32, max_height: u32) -> Self {
         let [w, h] = [width, height].map(f64::from);
         let scale = (f64::from(max_width) / w).min(f64::from(max_height) / h).min(1.0);
@@ -108,12 +118,26 @@ impl Plan {
     }
 }
 
-/// Lanczos3, with colours weighed by their alpha.
-pub(crate) fn resample(samples: &[u8], size: (u32, u32), model: Model, plan: &Plan) -> Result<Vec<u8>, Rejection> {
+impl Raster {
+    /// The part of the picture, in its size, with colours weighed by their alpha.
+    pub(crate) fn print(&self, plan: &Plan) -> Result<Self, Rejection> {
+        let size = (self.width, self.height);
+        let samples = resample(&self.samples, size, self.model, plan, Filter::Lanczos3)?;
+        Ok(Self { width: plan.width, height: plan.height, model: self.model, samples })
+    }
+}
+
+pub(crate) fn resample(
+    samples: &[u8],
+    size: (u32, u32),
+    model: Model,
+    plan: &Plan,
+    filter: Filter,
+) -> Result<Vec<u8>, Rejection> {
     let failed = |reason: String| reject(RejectCode::Damaged, format!("the picture cannot be resized: {reason}"));
     let layout = Layout { channels: model.channels(), alpha: model.has_alpha() };
     let new_size = (plan.width, plan.height);
-    sparks_resize::resample(samples, size, layout, plan.part, new_size, Filter::Lanczos3).map_err(failed)
+    sparks_resize::resample(samples, size, layout, plan.part, new_size, filter).map_err(failed)
 }
 
 #[cfg(test)]
@@ -155,10 +179,22 @@ mod tests {
     }
 
     #[test]
+    fn a_fifth_more_than_wanted_is_enough() {
+        let eighths = |w, h| Plan::inside(w, h, 2048, 2048).eighths();
+        assert_eq!([eighths(6000, 4000), eighths(4000, 3000), eighths(2800, 2100), eighths(200, 100)], [4, 5, 8, 8]);
+        assert_eq!(eighths(20_000, 10), 1);
+        let plan = Plan::cover(4000, 3000, 400, 400);
+        assert_eq!(plan.eighths(), 2);
+        assert_eq!(plan.scaled([0.25, 0.5]).part, [125.0, 0.0, 750.0, 1500.0]);
+        assert!(plan.can_follow(&Plan::inside(4000, 3000, 1068, 1068)));
+        assert!(!plan.can_follow(&Plan::inside(4000, 3000, 1064, 1064)));
+    }
+
+    #[test]
     fn an_unscaled_part_keeps_its_pixels() {
         let full: Vec<u8> = (0..7 * 5 * 3).map(|n| (n * 37 % 251) as u8).collect();
         let plan = Plan::cover(7, 5, 4, 9);
-        let picked = resample(&full, (7, 5), Model::Rgb, &plan).expect("resampled");
+        let picked = resample(&full, (7, 5), Model::Rgb, &plan, Filter::Lanczos3).expect("resampled");
         let expected: Vec<u8> = full.chunks(7 * 3).flat_map(|row| row[3..5 * 3].to_vec()).collect();
         assert_eq!(picked, expected);
     }
@@ -168,12 +204,13 @@ mod tests {
         // Red, beside green that nobody can see.
         let full = [[255, 0, 0, 255], [0, 255, 0, 0]].concat().repeat(64);
         let plan = Plan::inside(128, 1, 16, 1);
-        let small = resample(&full, (128, 1), Model::Rgba, &plan).expect("resampled");
+        let small = resample(&full, (128, 1), Model::Rgba, &plan, Filter::Lanczos3).expect("resampled");
         assert!(small.chunks(4).all(|pixel| pixel[0] > 250 && pixel[1] == 0), "{small:?}");
-        let grey = resample(&[[90, 255], [0, 0]].concat().repeat(64), (128, 1), Model::GreyAlpha, &plan);
+        let grey =
+            resample(&[[90, 255], [0, 0]].concat().repeat(64), (128, 1), Model::GreyAlpha, &plan, Filter::Lanczos3);
         assert!(grey.expect("resampled").chunks(2).all(|pixel| pixel[0].abs_diff(90) < 3));
         // Black ink is no alpha: where there is none of it, there are others.
-        let inks = resample(&full, (128, 1), Model::Cmyk, &plan).expect("resampled");
+        let inks = resample(&full, (128, 1), Model::Cmyk, &plan, Filter::Lanczos3).expect("resampled");
         assert!(inks.chunks(4).all(|pixel| pixel[1].abs_diff(128) < 30), "{inks:?}");
     }
 }

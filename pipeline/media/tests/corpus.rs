@@ -60,7 +60,7 @@ fn files(folder: &Path, found: &mut Vec<PathBuf>) {
 
 /// At little effort, as the trial is about reading.
 fn lab() -> Lab {
-    let quick = |variant| VariantSpec { method: 0, ..variant };
+    let quick = |variant| VariantSpec { method: 0, sharp_yuv: false, ..variant };
     Lab::new(Limits::default(), quick(VariantSpec::large()), quick(VariantSpec::medium()), CropSpec::default())
 }
 

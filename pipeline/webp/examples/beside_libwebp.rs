@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use image::imageops::FilterType;
 use rustix::time::{ClockId, clock_gettime};
+use sparks_webp::Settings;
 
 const SIDE: u32 = 2048;
 const ROUNDS: usize = 5;
@@ -26,7 +27,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             false => photo.to_rgb8(),
         })
         .collect();
-    for quality in [80, 95] {
+    for quality in [80.0, 95.0] {
+        let settings = Settings { quality, sharp_yuv: false };
         let mut ratios = Vec::new();
         let (mut our_bytes, mut their_bytes) = (0, 0);
         for _ in 0..ROUNDS {
@@ -35,12 +37,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             for photo in &small {
                 let (width, height) = photo.dimensions();
                 let started = cpu();
-                let file = sparks_webp::encode(photo, width as usize, height as usize, quality).ok_or("too large")?;
+                let file = sparks_webp::encode(photo, width as usize, height as usize, settings).ok_or("too large")?;
                 ours += cpu() - started;
                 our_bytes += file.len();
 
                 let mut config = webp::WebPConfig::new().map_err(|()| "no configuration")?;
-                (config.quality, config.method) = (quality.into(), 4);
+                (config.quality, config.method) = (quality, 4);
                 let started = cpu();
                 let file = webp::Encoder::from_rgb(photo, width, height).encode_advanced(&config);
                 theirs += cpu() - started;

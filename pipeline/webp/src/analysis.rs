@@ -1,5 +1,7 @@
 //! A first look at the whole picture: where errors show, and where they hide.
 
+use wide::i16x8;
+
 use crate::{
     lanes::{Lanes, forward},
     macroblock::{Source, surroundings},
@@ -50,38 +52,42 @@ impl Analysis {
 fn ease(planes: &Planes, column: usize, row: usize) -> (i32, i32) {
     let source = Source::read(planes, column, row);
     let (luma, chroma) = surroundings(planes, column, row);
-    let halves = [0, 1].map(|half| large([&luma, &luma], &LUMA[half]));
-    let best = |mode| {
-        let mut histogram = Histogram::default();
-        histogram.add(&forward(&source.luma[0], &halves[0][mode]));
-        histogram.add(&forward(&source.luma[1], &halves[1][mode]));
-        histogram.ease()
+    let halves = [large([&luma, &luma], &LUMA[0]), large([&luma, &luma], &LUMA[1])];
+    let best = |mode: usize| {
+        let coefficients = |half: usize| forward(&source.luma[half], &halves[half][mode]);
+        Histogram::of([coefficients(0), coefficients(1)]).ease()
     };
     let guesses = large([&chroma[0], &chroma[1]], &CHROMA);
-    let best_colour = |mode: usize| {
-        let mut histogram = Histogram::default();
-        histogram.add(&forward(&source.chroma, &guesses[mode]));
-        histogram.ease()
-    };
+    let best_colour = |mode: usize| Histogram::of([forward(&source.chroma, &guesses[mode])]).ease();
     (best(0).max(best(1)), best_colour(0).max(best_colour(1)))
 }
 
-#[derive(Default)]
-struct Histogram([u16; 32]);
+/// How many coefficients are of which size, as far as anybody asks.
+struct Histogram {
+    largest: i16x8,
+    /// Of the smallest sizes, from which the most frequent one is all but sure to be.
+    counts: [i16x8; 4],
+}
 
 impl Histogram {
-    fn add(&mut self, coefficients: &Lanes) {
-        for lane in coefficients {
-            for size in (lane.abs() >> 3_i32).to_array() {
-                self.0[(size as usize).min(31)] += 1;
+    fn of<const N: usize>(blocks: [Lanes; N]) -> Self {
+        let mut histogram = Self { largest: i16x8::ZERO, counts: [i16x8::ZERO; 4] };
+        for lane in blocks.iter().flatten() {
+            let size = (lane.abs() >> 3_i32).min(i16x8::splat(31));
+            histogram.largest = histogram.largest.max(size);
+            for (size_counted, count) in histogram.counts.iter_mut().enumerate() {
+                // Minus one for true.
+                *count -= size.simd_eq(i16x8::splat(size_counted as i16));
             }
         }
+        histogram
     }
 
     fn ease(&self) -> i32 {
-        let most = self.0.iter().copied().max().unwrap_or(0);
-        let last = self.0.iter().rposition(|count| *count > 0).unwrap_or(0).max(1);
-        if most > 1 { 510 * last as i32 / i32::from(most) } else { 0 }
+        let sum = |counts: &i16x8| counts.to_array().iter().map(|count| i32::from(*count)).sum::<i32>();
+        let most = self.counts.iter().map(sum).max().unwrap_or_default();
+        let last = i32::from(self.largest.reduce_max()).max(1);
+        if most > 1 { 510 * last / most } else { 0 }
     }
 }
 

@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// Above this nothing is left over that could be seen.
-const DIFFUSION_QUALITY: u8 = 98;
+const DIFFUSION_QUALITY: f32 = 98.0;
 
 /// It, coded one way.
 pub(crate) struct Colour {
@@ -26,7 +26,7 @@ pub(crate) struct Colour {
 }
 
 /// The better of the two likeliest modes.
-pub(crate) fn colour(source: &Source, segment: &Segment, costs: &Costs, context: &Context, quality: u8) -> Colour {
+pub(crate) fn colour(source: &Source, segment: &Segment, costs: &Costs, context: &Context, quality: f32) -> Colour {
     let around = [context.chroma(0), context.chroma(1)];
     let guesses = large([&around[0], &around[1]], &CHROMA);
     let mut best: Option<(i64, Colour)> = None;

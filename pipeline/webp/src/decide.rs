@@ -37,7 +37,7 @@ pub(crate) struct Coded {
 
 /// What stays the same for a whole picture.
 pub(crate) struct Decider {
-    pub(crate) quality: u8,
+    pub(crate) quality: f32,
     /// What the modes of one macroblock's small blocks may cost.
     pub(crate) header_limit: i64,
 }

@@ -17,14 +17,23 @@ const LONGEST_SIDE: usize = 16_383;
 /// In 256ths of a bit: the format has 19 bits for the length of the modes.
 const MODES_LIMIT: i64 = (512 * 1024 - 2048) << 11;
 
-/// The file, or nothing if the format has no room for such a picture. `rgb` has `width * height * 3` bytes; quality is
-/// 0 to 100.
-pub fn encode(rgb: &[u8], width: usize, height: usize, quality: u8) -> Option<Vec<u8>> {
+/// What kind of file it is to be.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Settings {
+    /// 0 to 100.
+    pub quality: f32,
+    /// Whether colour is stored so that it is sharp when a decoder has enlarged it. Takes a few more bytes.
+    pub sharp_yuv: bool,
+}
+
+/// The file, or nothing if the format has no room for such a picture. `rgb` has `width * height * 3` bytes.
+pub fn encode(rgb: &[u8], width: usize, height: usize, settings: Settings) -> Option<Vec<u8>> {
+    let Settings { quality, sharp_yuv } = settings;
     let fits = (1..=LONGEST_SIDE).contains(&width) && (1..=LONGEST_SIDE).contains(&height);
     if !fits || rgb.len() != width * height * 3 {
         return None;
     }
-    let planes = Planes::of(rgb, width, height);
+    let planes = Planes::of(rgb, width, height, sharp_yuv);
     let analysis = Analysis::of(&planes);
     let chroma = Chroma::new(analysis.colour_ease);
     let segments = Segments::new(&analysis, quality, chroma);
@@ -50,7 +59,7 @@ struct Segments {
 
 impl Segments {
     /// Segments that would be coded alike are one.
-    fn new(analysis: &Analysis, quality: u8, chroma: Chroma) -> Self {
+    fn new(analysis: &Analysis, quality: f32, chroma: Chroma) -> Self {
         let mut kinds: Vec<Segment> = Vec::new();
         let numbers: Vec<u8> = analysis
             .segments
@@ -90,7 +99,7 @@ struct Frame {
 }
 
 impl Frame {
-    fn code(planes: &Planes, mut segments: Segments, quality: u8, header_limit: i64) -> Self {
+    fn code(planes: &Planes, mut segments: Segments, quality: f32, header_limit: i64) -> Self {
         let count = planes.columns * planes.rows;
         let decider = Decider { quality, header_limit };
         let mut tokens = Tokens::new(count * 64);

@@ -10,7 +10,11 @@ pub(crate) type Lanes = [i16x8; 16];
 
 /// The same block eight times.
 pub(crate) fn splat(block: &[u8; 16]) -> Lanes {
-    block.map(|pixel| i16x8::splat(pixel.into()))
+    let mut lanes = [i16x8::ZERO; 16];
+    for (lane, pixel) in lanes.iter_mut().zip(block) {
+        *lane = i16x8::splat((*pixel).into());
+    }
+    lanes
 }
 
 /// Eight blocks side by side.
@@ -44,7 +48,11 @@ pub(crate) fn block_of(lanes: &Lanes, block: usize) -> [i16; 16] {
 }
 
 pub(crate) fn pixels_of(lanes: &Lanes, block: usize) -> [u8; 16] {
-    block_of(lanes, block).map(|pixel| pixel as u8)
+    let mut pixels = [0; 16];
+    for (pixel, lane) in pixels.iter_mut().zip(lanes) {
+        *pixel = lane.as_array()[block & 7] as u8;
+    }
+    pixels
 }
 
 /// The transform of what a guess leaves over.

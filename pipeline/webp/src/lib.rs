@@ -21,12 +21,13 @@ mod parts;
 mod predict;
 mod price;
 mod quantizer;
+mod sharpen;
 mod standard;
 mod tokens;
 mod whole;
 mod yuv;
 
-pub use frame::encode;
+pub use frame::{Settings, encode};
 
 /// Where the n-th coefficient of a block is.
 const ZIGZAG: [usize; 16] = [0, 1, 4, 8, 5, 2, 3, 6, 9, 12, 13, 10, 7, 11, 14, 15];

@@ -91,8 +91,8 @@ impl Chroma {
 }
 
 impl Segment {
-    pub(crate) fn new(quality: u8, character: Character, chroma: Chroma) -> Self {
-        let quality = f64::from(quality.min(100)) / 100.0;
+    pub(crate) fn new(quality: f32, character: Character, chroma: Chroma) -> Self {
+        let quality = f64::from(quality.clamp(0.0, 100.0)) / 100.0;
         let linear = if quality < 0.75 { quality * (2.0 / 3.0) } else { 2.0 * quality - 1.0 };
         let shaping = 0.9 * f64::from(SHAPING) / 100.0 / 128.0;
         let compression = linear.cbrt().powf(1.0 - shaping * f64::from(character.masking));

@@ -13,6 +13,9 @@ use crate::{
     quantizer::Segment,
 };
 
+/// A second guess that is farther away by one in so many is not tried.
+const FAR: i32 = 4;
+
 /// The better of the two likeliest modes.
 pub(crate) fn whole(
     source: &Source,
@@ -25,18 +28,21 @@ pub(crate) fn whole(
     let guesses = [large([&around, &around], &LUMA[0]), large([&around, &around], &LUMA[1])];
     let is_flat = source.is_flat();
     let far = |mode: usize| distance(&source.luma[0], &guesses[0][mode]) + distance(&source.luma[1], &guesses[1][mode]);
-    let [near, next] = nearest_two([far(0), far(1), far(2), far(3)]);
-    let attempt =
-        |mode: usize| Whole::new(mode, source, textures, [&guesses[0][mode], &guesses[1][mode]], segment, is_flat);
-    let mut attempts = [attempt(near), attempt(next)];
-    let mut best = (i64::MAX, 0);
-    for (n, attempt) in attempts.iter_mut().enumerate() {
-        if attempt.price.at(segment.large) < best.0 {
-            attempt.price.bits = attempt.bits(costs, context);
-            best = best.min((attempt.price.at(segment.large), n));
+    let distances = [far(0), far(1), far(2), far(3)];
+    let [near, next] = nearest_two(distances);
+    let attempt = |mode: usize| {
+        let guesses = [&guesses[0][mode], &guesses[1][mode]];
+        let mut whole = Whole::new(mode, source, textures, guesses, segment, is_flat);
+        whole.price.bits = whole.bits(costs, context);
+        whole
+    };
+    let mut chosen = attempt(near);
+    if distances[next] < distances[near] + distances[near] / FAR {
+        let other = attempt(next);
+        if other.price.at(segment.large) < chosen.price.at(segment.large) {
+            chosen = other;
         }
     }
-    let chosen = &attempts[best.1];
     let blocks = chosen.blocks();
     let has_means_only = chosen.means.coded > 0 && blocks.iter().all(|block| block.coded <= 1);
     if has_means_only && chosen.price.error > segment.least_error {

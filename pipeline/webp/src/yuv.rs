@@ -2,6 +2,8 @@
 
 use std::sync::LazyLock;
 
+use crate::sharpen::{FINER, sharpen};
+
 /// Planes of whole macroblocks; what is beyond the picture repeats its edge.
 #[derive(Debug)]
 pub(crate) struct Planes {
@@ -15,26 +17,38 @@ pub(crate) struct Planes {
 }
 
 impl Planes {
-    /// Of `width * height` pixels, three bytes each.
-    pub(crate) fn of(rgb: &[u8], width: usize, height: usize) -> Self {
+    /// Of `width * height` pixels, three bytes each. Decoders blur colour when they enlarge it: `sharp` makes up for that.
+    pub(crate) fn of(rgb: &[u8], width: usize, height: usize, sharp: bool) -> Self {
         let (columns, rows) = (width.div_ceil(16), height.div_ceil(16));
-        let mut planes = Self {
-            columns,
-            rows,
-            y: vec![0; columns * rows * 256],
-            u: vec![0; columns * rows * 64],
-            v: vec![0; columns * rows * 64],
-        };
         let row_of = |y: usize| &rgb[y.min(height - 1) * width * 3..][..width * 3];
-        for (y, line) in planes.y.chunks_exact_mut(columns * 16).enumerate() {
-            brightness(row_of(y), line);
+        let mut y = vec![0; columns * rows * 256];
+        for (line, pixels) in y.chunks_exact_mut(columns * 16).enumerate() {
+            brightness(row_of(line), pixels);
         }
-        let lines = planes.u.chunks_exact_mut(columns * 8).zip(planes.v.chunks_exact_mut(columns * 8));
-        for (y, (u, v)) in lines.enumerate() {
-            colour(row_of(y * 2), row_of(y * 2 + 1), u, v);
+        let (across, down) = (width.div_ceil(2), height.div_ceil(2));
+        let (mut u, mut v) = (vec![0_i16; across * down], vec![0_i16; across * down]);
+        for (line, (u, v)) in u.chunks_exact_mut(across).zip(v.chunks_exact_mut(across)).enumerate() {
+            colour(row_of(line * 2), row_of((line * 2 + 1).min(height - 1)), u, v);
         }
-        planes
+        let finish = |plane: Vec<i16>| {
+            let plane = if sharp { sharpen(plane, across) } else { plane };
+            to_macroblocks(&plane, across, columns, rows)
+        };
+        Self { columns, rows, y, u: finish(u), v: finish(v) }
     }
+}
+
+/// Rounded, with its edge repeated.
+fn to_macroblocks(plane: &[i16], across: usize, columns: usize, rows: usize) -> Vec<u8> {
+    let mut whole = vec![0; columns * rows * 64];
+    for (y, line) in whole.chunks_exact_mut(columns * 8).enumerate() {
+        let at = (y * across).min(plane.len() - across);
+        for (to, from) in line.iter_mut().zip(&plane[at..at + across]) {
+            *to = ((from + FINER / 2) / FINER).clamp(0, 255) as u8;
+        }
+        repeat_last(line, across);
+    }
+    whole
 }
 
 fn brightness(rgb: &[u8], line: &mut [u8]) {
@@ -46,14 +60,14 @@ fn brightness(rgb: &[u8], line: &mut [u8]) {
     repeat_last(line, pixels.len());
 }
 
-fn colour(above: &[u8], below: &[u8], u: &mut [u8], v: &mut [u8]) {
+/// In steps of one in [`FINER`].
+fn colour(above: &[u8], below: &[u8], u: &mut [i16], v: &mut [i16]) {
     let tables = &*TABLES;
-    let pixels = above.len() / 3;
     let mut put = |n: usize, [a, b, c, d]: [[u8; 3]; 4]| {
         let mean = |channel: usize| tables.mean([a[channel], b[channel], c[channel], d[channel]]);
         let (r, g, b) = (mean(0), mean(1), mean(2));
-        u[n] = clip(-9_719 * r - 19_081 * g + 28_800 * b);
-        v[n] = clip(28_800 * r - 24_116 * g - 4_684 * b);
+        u[n] = fine(-9_719 * r - 19_081 * g + 28_800 * b);
+        v[n] = fine(28_800 * r - 24_116 * g - 4_684 * b);
     };
     let (above, above_rest) = above.as_chunks::<6>();
     let (below, below_rest) = below.as_chunks::<6>();
@@ -63,12 +77,11 @@ fn colour(above: &[u8], below: &[u8], u: &mut [u8], v: &mut [u8]) {
     if let ([r, g, b], [s, h, c]) = (above_rest, below_rest) {
         put(above.len(), [[*r, *g, *b], [*r, *g, *b], [*s, *h, *c], [*s, *h, *c]]);
     }
-    repeat_last(u, pixels.div_ceil(2));
-    repeat_last(v, pixels.div_ceil(2));
 }
 
-fn clip(colour: i32) -> u8 {
-    ((colour + (128 << 18) + (1 << 17)) >> 18).clamp(0, 255) as u8
+fn fine(colour: i32) -> i16 {
+    const SHIFT: u32 = 18 - FINER.ilog2();
+    ((colour + (128 << 18) + (1 << (SHIFT - 1))) >> SHIFT) as i16
 }
 
 fn repeat_last(line: &mut [u8], pixels: usize) {

@@ -3,6 +3,7 @@
 use std::{fs, io::Cursor, path::Path};
 
 use image::{ImageDecoder, codecs::webp::WebPDecoder, imageops::FilterType};
+use sparks_webp::Settings;
 
 struct Pixels {
     width: usize,
@@ -19,14 +20,23 @@ impl Pixels {
         Self { width, height, rgb }
     }
 
-    fn ours(&self, quality: u8) -> Vec<u8> {
-        sparks_webp::encode(&self.rgb, self.width, self.height, quality).expect("within the format")
+    fn ours(&self, quality: f32) -> Vec<u8> {
+        self.ours_with(Settings { quality, sharp_yuv: false })
     }
 
-    fn theirs(&self, quality: u8) -> Vec<u8> {
+    fn ours_with(&self, settings: Settings) -> Vec<u8> {
+        sparks_webp::encode(&self.rgb, self.width, self.height, settings).expect("within the format")
+    }
+
+    fn theirs(&self, quality: f32) -> Vec<u8> {
+        self.theirs_with(Settings { quality, sharp_yuv: false })
+    }
+
+    fn theirs_with(&self, Settings { quality, sharp_yuv }: Settings) -> Vec<u8> {
         let mut config = webp::WebPConfig::new().expect("a configuration");
-        config.quality = quality.into();
+        config.quality = quality;
         config.method = 4;
+        config.use_sharp_yuv = sharp_yuv.into();
         let encoder = webp::Encoder::from_rgb(&self.rgb, self.width as u32, self.height as u32);
         encoder.encode_advanced(&config).expect("encoded").to_vec()
     }
@@ -62,7 +72,7 @@ fn photos() -> Vec<Pixels> {
 #[test]
 fn photos_are_as_small_and_as_alike() {
     let photos = photos();
-    for quality in [50, 80, 95] {
+    for quality in [50.0, 80.0, 95.0] {
         let (mut ours, mut theirs, mut gain) = (0, 0, 0.0);
         for photo in &photos {
             let (a, b) = (photo.ours(quality), photo.theirs(quality));
@@ -74,6 +84,27 @@ fn photos_are_as_small_and_as_alike() {
         println!("quality {quality}: {size:.4} of the size, {gain:+.3} dB");
         assert!((0.99..1.01).contains(&size), "quality {quality}: {size} of the size");
         assert!(gain > -0.05, "quality {quality}: {gain} dB");
+    }
+}
+
+#[test]
+fn sharp_colours_are_sharper_than_plain_ones_and_as_sharp_as_libwebps() {
+    for quality in [85.0, 95.0] {
+        let (plain, sharp) = (Settings { quality, sharp_yuv: false }, Settings { quality, sharp_yuv: true });
+        let (mut over_plain, mut over_theirs, mut ours, mut theirs) = (0.0, 0.0, 0, 0);
+        let photos = photos();
+        for photo in &photos {
+            let (a, b) = (photo.ours_with(sharp), photo.theirs_with(sharp));
+            over_plain += photo.likeness(&a) - photo.likeness(&photo.ours_with(plain));
+            over_theirs += photo.likeness(&a) - photo.likeness(&b);
+            ours += a.len();
+            theirs += b.len();
+        }
+        let [over_plain, over_theirs] = [over_plain, over_theirs].map(|gain| gain / photos.len() as f64);
+        let size = ours as f64 / theirs as f64;
+        println!("quality {quality}: {over_plain:+.3} dB, {over_theirs:+.3} dB over libwebp's, {size:.4} of its size");
+        assert!(over_plain > 0.3 && over_theirs > -0.05, "{over_plain} and {over_theirs} dB");
+        assert!((0.98..1.0).contains(&size), "quality {quality}: {size} of the size");
     }
 }
 
@@ -94,7 +125,7 @@ fn pictures_of_every_kind_and_size_are_read_alike_by_two_decoders() {
         pictures.push(Pixels::new(side, 41 - side, &mut noise));
     }
     for picture in &pictures {
-        for quality in [0, 30, 80, 100] {
+        for quality in [0.0, 30.0, 80.0, 100.0] {
             let file = picture.ours(quality);
             let (a, b) = (picture.likeness(&file), picture.likeness(&picture.theirs(quality)));
             let size = format!("{} x {} at quality {quality}", picture.width, picture.height);
@@ -114,8 +145,9 @@ fn pictures_of_every_kind_and_size_are_read_alike_by_two_decoders() {
 
 #[test]
 fn what_the_format_has_no_room_for_is_no_file() {
-    assert!(sparks_webp::encode(&[], 0, 0, 80).is_none());
-    assert!(sparks_webp::encode(&[0; 16_384 * 3], 16_384, 1, 80).is_none());
-    assert!(sparks_webp::encode(&[0; 9], 2, 2, 80).is_none());
-    assert!(sparks_webp::encode(&[0; 12], 2, 2, 80).is_some());
+    let settings = Settings { quality: 80.0, sharp_yuv: true };
+    assert!(sparks_webp::encode(&[], 0, 0, settings).is_none());
+    assert!(sparks_webp::encode(&[0; 16_384 * 3], 16_384, 1, settings).is_none());
+    assert!(sparks_webp::encode(&[0; 9], 2, 2, settings).is_none());
+    assert!(sparks_webp::encode(&[0; 12], 2, 2, settings).is_some());
 }

@@ -48,8 +48,8 @@ fn settings_come_in_layers() {
     let output = command.env("SPARKS_VARIANTS_LARGE_QUALITY", "60").output().unwrap();
     let shown: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(shown["jobs"]["value"], 3);
-    assert_eq!(shown["variants.large.quality"]["value"], 60, "the environment is over the file");
-    assert_eq!(shown["variants.medium.quality"]["value"], 85);
+    assert_eq!(shown["variants.large.quality"]["value"], 60.0, "the environment is over the file");
+    assert_eq!(shown["variants.medium.quality"]["value"], 85.0);
     assert!(shown["data"]["origin"].as_str().unwrap().contains("--data"));
 
     std::fs::write(sparks.path("typo.toml"), "[limits]\nmax_byte = 1\n").unwrap();

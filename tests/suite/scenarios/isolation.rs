@@ -187,6 +187,19 @@ fn a_photo_whose_process_was_killed_is_done_by_another() {
 }
 
 #[test]
+fn a_second_signal_does_not_wait_for_what_is_in_hand() {
+    let (platform, mut worker) = asleep(&[]);
+    worker.signal("TERM");
+    eventually("the worker says that it stops", || worker.log().contains("stopping"));
+    assert_eq!(worker.process.try_wait().unwrap(), None, "there is a photo in hand");
+    worker.signal("TERM");
+    assert_eq!(worker.ended(Duration::from_secs(10)), Some(143), "{}", worker.log());
+    wake(&platform);
+    platform.drain();
+    assert_eq!(platform.sparks.events_of("PhotoProcessed").len(), 6);
+}
+
+#[test]
 fn nobody_is_left_behind_by_a_worker_that_was_killed() {
     let (platform, mut worker) = asleep(&[]);
     let developers = developers(worker.process.id());

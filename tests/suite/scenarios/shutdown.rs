@@ -53,18 +53,6 @@ fn without_grace_everything_is_given_back_at_once() {
 }
 
 #[test]
-fn a_second_signal_stops_at_once() {
-    let (platform, mut worker) = under_load(&[]);
-    worker.signal("TERM");
-    worker.signal("TERM");
-    let code = worker.ended(Duration::from_secs(10));
-    // Whoever has nothing in hand when the second comes has stopped by then.
-    assert!(matches!(code, Some(143 | 0)), "{code:?}");
-    platform.drain();
-    assert_eq!(platform.sparks.events_of("PhotoProcessed").len(), 60);
-}
-
-#[test]
 fn health_metrics_and_logs_tell_how_it_is() {
     let platform = Platform::new(3, 2);
     let worker = platform.worker(&[]);

@@ -76,6 +76,13 @@ impl Pool {
     }
 }
 
+/// Whoever waits for the worker learns what its processes took, so they are waited for, not left to the system.
+impl Drop for Pool {
+    fn drop(&mut self) {
+        lock(&self.idle).clear();
+    }
+}
+
 /// Starts processes on one thread that lives as long as the pool, because the system ends them with the thread that started
 /// them; and ends those that have rested for long.
 fn keep(idle: Arc<Mutex<Vec<Resting>>>) -> io::Result<Sender<Wanted>> {
