@@ -234,3 +234,11 @@ fn broken_toml_names_the_line() {
     assert!(text.starts_with("settings file `sparks.toml` is not toml, correct line 3: "), "{text}");
     assert_eq!(text.lines().count(), 1);
 }
+
+#[test]
+fn the_example_for_the_cloud_is_one() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("aws.toml");
+    let loaded = load(Some(&path), [], &[]).expect("the example is right");
+    assert_eq!(loaded.settings.backend, crate::Backend::Aws);
+    assert!(!loaded.settings.aws.events_topic.is_empty());
+}

@@ -3,10 +3,14 @@
 
 mod cloud {
     mod account;
+    mod faults;
+    mod identity;
     mod objects;
+    mod outage;
     mod photos;
     mod publisher;
     mod queue;
+    mod replicas;
     mod secrets;
     mod setup;
     mod store;

@@ -1,12 +1,16 @@
 //! A photo that is put into a bucket ends as the same rows as in a data folder.
 
-use std::{path::Path, process::Command};
+use std::{
+    path::Path,
+    process::{Command, Stdio},
+    time::Duration,
+};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use sparks_engine::Objects;
 use sparks_tests::binary::binary;
 
-use super::account::{Account, without_times};
+use super::account::{Account, BUCKET, without_times};
 
 /// An album that was taken in on one machine: the rows of its photos as they ended, in the order they were taken in.
 struct Album {
@@ -41,20 +45,39 @@ impl Album {
     }
 }
 
-async fn works_as_in_a_folder(settings: &[(&str, &str)]) -> Account {
-    let account = Account::new(settings).await;
+/// Puts an album into the bucket, sends what has to be sent by hand, and works it off.
+async fn works_as_in_a_folder(account: &Account, message: impl Fn(&str, usize) -> Option<Value>) {
     let album = Album::taken_in(&account.path("."), 8, 3);
+    let mut messages = String::new();
     for (row, bytes) in &album.photos {
         account.upload(row, bytes.clone()).await;
+        messages.extend(message(row["s3Key"].as_str().unwrap(), bytes.len()).map(|message| format!("{message}\n")));
+    }
+    if !messages.is_empty() {
+        std::fs::write(account.path("messages.jsonl"), messages).unwrap();
+        account.text(["send", "--lines", "messages.jsonl"]);
     }
     account.text(["run", "--drain"]);
     assert_eq!(account.items(), album.items);
-    account
+}
+
+/// Nothing is sent by hand: the bucket tells of its objects.
+fn nothing(_: &str, _: usize) -> Option<Value> {
+    None
+}
+
+fn event_bridge(key: &str, size: usize) -> Option<Value> {
+    let object = json!({ "key": key, "size": size, "sequencer": "00663B5D0C7F7C2A91" });
+    Some(json!({
+        "version": "0", "source": "aws.s3", "detail-type": "Object Created",
+        "detail": { "version": "0", "bucket": { "name": BUCKET }, "object": object, "reason": "PutObject" },
+    }))
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_bucket_that_tells_the_queue_itself() {
-    let account = works_as_in_a_folder(&[]).await;
+    let account = Account::new(&[]).await;
+    works_as_in_a_folder(&account, nothing).await;
     let verified = account.lines(["verify", "--json"]).remove(0);
     assert_eq!((&verified["clean"], &verified["photos_gone"]), (&true.into(), &0.into()), "{verified}");
     let rebuilt = account.lines(["rebuild", "--json"]).remove(0);
@@ -72,5 +95,68 @@ async fn a_bucket_that_tells_the_queue_itself() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_bucket_that_tells_a_topic_that_tells_the_queue() {
-    works_as_in_a_folder(&[("SPARKS_AWS_UPLOADS_TOPIC", "uploads")]).await;
+    let account = Account::new(&[("SPARKS_AWS_UPLOADS_TOPIC", "uploads")]).await;
+    works_as_in_a_folder(&account, nothing).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_topic_that_puts_messages_into_envelopes() {
+    let account = Account::new(&[("SPARKS_AWS_UPLOADS_TOPIC", "uploads")]).await;
+    let sns = account.emulator.connect().await.sns();
+    let subscriptions = sns.list_subscriptions().send().await.unwrap().subscriptions.unwrap();
+    let subscription = subscriptions[0].subscription_arn().unwrap();
+    let wrap = sns.set_subscription_attributes().subscription_arn(subscription);
+    wrap.attribute_name("RawMessageDelivery").attribute_value("false").send().await.unwrap();
+    works_as_in_a_folder(&account, nothing).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn event_bridge_and_a_fifo_queue() {
+    let account = Account::new(&[
+        ("SPARKS_AWS_QUEUE", "work.fifo"),
+        ("SPARKS_AWS_WAITING_QUEUE", "waiting"),
+        ("SPARKS_AWS_DEAD_LETTER_QUEUE", "dead.fifo"),
+        ("SPARKS_AWS_EVENTS_TOPIC", "events.fifo"),
+    ])
+    .await;
+    works_as_in_a_folder(&account, event_bridge).await;
+}
+
+/// The client puts the object before the platform makes the row: the message waits, and no attempt is spent.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_photo_waits_for_its_row() {
+    let account = Account::new(&[("SPARKS_QUEUE_MAX_RECEIVES", "2")]).await;
+    let album = Album::taken_in(&account.path("."), 2, 2);
+    for (row, bytes) in &album.photos {
+        account.put(row["s3Key"].as_str().unwrap(), bytes.clone()).await;
+    }
+    let worker = account.command(["run", "--drain"]).stderr(Stdio::null()).spawn().unwrap();
+    tokio::time::sleep(Duration::from_secs(6)).await;
+    for (row, _) in &album.photos {
+        account.make_row(row).await;
+    }
+    let ended = tokio::task::spawn_blocking(move || worker.wait_with_output().unwrap()).await.unwrap();
+    assert!(ended.status.success());
+    assert!(account.text(["dlq", "ls"]).contains("no dead letters"));
+    let persons = |items: &[Value]| items.iter().filter(|item| item["entityType"] == "PERSON").count();
+    assert_eq!(persons(&account.items()), persons(&album.items));
+}
+
+/// What nobody can work on is a dead letter with its cause, and comes back once that is mended.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_message_that_says_nothing_becomes_a_letter_and_is_replayed() {
+    let account = Account::new(&[]).await;
+    std::fs::write(account.path("message.json"), r#"{"neither":"nor"}"#).unwrap();
+    account.text(["send", "message.json"]);
+    account.text(["run", "--drain"]);
+    for _ in 0..2 {
+        let letters = account.lines(["dlq", "ls", "--json"]);
+        assert_eq!(letters.len(), 1, "{letters:?}");
+        assert_eq!(letters[0]["cause"], "malformed");
+        account.text(["dlq", "replay", "--reason", "malformed"]);
+        assert!(account.text(["dlq", "ls"]).contains("no dead letters"));
+        account.text(["run", "--drain"]);
+    }
+    account.text(["dlq", "drop", "--all"]);
+    assert!(account.text(["dlq", "ls"]).contains("no dead letters"));
 }

@@ -42,6 +42,7 @@ pub struct Endpoints {
 
 /// Attempts of the SDK itself, against a network that stumbles.
 const ATTEMPTS: u32 = 3;
+const BACKOFF: Duration = Duration::from_millis(50);
 const CONNECT: Duration = Duration::from_secs(3);
 /// Longer than the longest poll.
 const ANSWER: Duration = Duration::from_secs(30);
@@ -60,7 +61,7 @@ impl Connection {
         let timeouts = TimeoutConfig::builder().connect_timeout(CONNECT).operation_attempt_timeout(ANSWER).build();
         let mut loader = aws_config::defaults(BehaviorVersion::latest())
             .http_client(https)
-            .retry_config(RetryConfig::standard().with_max_attempts(ATTEMPTS))
+            .retry_config(RetryConfig::standard().with_max_attempts(ATTEMPTS).with_initial_backoff(BACKOFF))
             .stalled_stream_protection(StalledStreamProtectionConfig::enabled().build())
             .timeout_config(timeouts);
         if let Some(region) = &access.region {

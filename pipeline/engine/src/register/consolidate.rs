@@ -35,6 +35,11 @@ impl Register {
     pub async fn consolidate(&self) -> Result<Vec<Merged>, RegisterError> {
         let (fresh, read) = self.seen_since(self.store.mark(Mark::Considered).await?).await?;
         let mut merged = Vec::new();
+        // Who is beside whom is a question to all photos: it is asked where something has changed.
+        if fresh.is_empty() {
+            self.store.set_mark(Mark::Considered, &read).await?;
+            return Ok(merged);
+        }
         for Join { into, from, evidence } in self.consider(Some(&fresh)).await?.joins {
             match self.merge(into, from, Grounds::Alike(evidence)).await {
                 Ok(join) => merged.push(join),

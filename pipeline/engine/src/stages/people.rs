@@ -1,10 +1,10 @@
 //! Persons that photos come and go from.
 
-use std::cmp::Ordering;
+use std::{cmp::Ordering, collections::BTreeSet};
 
 use sparks_domain::{
-    Event, FaceBox, FaceId, Gallery, ImageId, PersonId, PersonPictured, PersonReinstated, PersonsForgotten, Projection,
-    Seq, Version,
+    Event, FaceBox, FaceId, Gallery, ImageId, Outcome::Processed, PersonId, PersonPictured, PersonReinstated,
+    PersonsForgotten, Projection, Seq, Version,
 };
 
 use super::{
@@ -58,7 +58,23 @@ impl Pipeline {
                 return Ok(false);
             }
         }
-        Ok(users_who_are(self.ports.store.as_ref(), person).await?.is_empty())
+        Ok(users_who_are(self.ports.store.as_ref(), person).await?.is_empty() && !self.is_kept(person).await?)
+    }
+
+    /// Whether a photo that is there shows the person, by what is kept of their faces: an index of taggings may lag behind.
+    async fn is_kept(&self, person: PersonId) -> Result<bool, Failure> {
+        let merges = self.ports.index.merges();
+        let members: Vec<_> = merges.members(person).into_iter().collect();
+        let faces = self.ports.store.faces_of(&members).await?;
+        let images: BTreeSet<ImageId> = faces.into_iter().map(|decided| decided.kept.face.image).collect();
+        for image in &images {
+            let Some(state) = self.ports.store.photo(image).await? else { continue };
+            let shows = state.outcome == Processed && merges.all_now(&state.persons).contains(&person);
+            if shows && self.image_row(image).await?.is_some() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     async fn taggings(&self, person: PersonId, most: usize) -> Result<Vec<ImageId>, Failure> {

@@ -45,6 +45,11 @@ pub(super) async fn notifications(client: &Client, bucket: &str) -> Result<Notif
         .build())
 }
 
+/// What a bucket tells that tells nobody.
+pub(super) fn nothing() -> NotificationConfiguration {
+    NotificationConfiguration::builder().build()
+}
+
 /// Whether the listener hears of objects that begin like this.
 pub(super) fn tells(found: &NotificationConfiguration, listener: &Listener, prefix: &str) -> bool {
     let is_prefix = |filter: Option<&NotificationConfigurationFilter>| {
@@ -65,7 +70,7 @@ pub(super) fn tells(found: &NotificationConfiguration, listener: &Listener, pref
 pub(super) async fn tell(
     client: &Client,
     bucket: &str,
-    found: NotificationConfiguration,
+    found: &NotificationConfiguration,
     listener: &Listener,
     prefix: &str,
 ) -> Result<NotificationConfiguration, Trouble> {
@@ -73,7 +78,7 @@ pub(super) async fn tell(
     let filter = NotificationConfigurationFilter::builder().key(S3KeyFilter::builder().filter_rules(rule).build());
     let events = [Event::from("s3:ObjectCreated:*"), Event::from("s3:ObjectRemoved:*")].to_vec();
     let id = format!("sparks-{}", prefix.trim_end_matches('/'));
-    let mut wanted = found;
+    let mut wanted = found.clone();
     match listener {
         Listener::Queue(arn) => {
             let queue = QueueConfiguration::builder().id(id).queue_arn(arn).set_events(Some(events));

@@ -9,7 +9,7 @@ use std::fmt;
 use aws_sdk_dynamodb::error::BuildError;
 use aws_sdk_sqs::types::QueueAttributeName;
 
-use self::queues::Wish;
+use self::{queues::Wish, tables::Shape};
 use crate::{Connection, Tables, names::is_fifo, sns::find_topic, trouble::Trouble};
 
 /// Something that a worker needs.
@@ -114,190 +114,22 @@ impl Setup {
         }
         let listener = match &estate.uploads {
             Some(topic) => self.topic(topic).await?.map(Listener::Topic),
-            None if is_fifo(&estate.work) => None,
             None => work.as_ref().map(|(_, arn)| Listener::Queue(arn.clone())),
         };
         let source = format!("arn:aws:s3:::{}", estate.bucket);
         match (&listener, &work) {
             (Some(Listener::Topic(topic)), Some((url, queue))) => {
                 self.publication(topic, &source).await?;
-                self.subscription(topic, url, queue).await?;
+                self.permission(url, queue, "sns.amazonaws.com", topic).await?;
+                self.subscription(topic, queue).await?;
             }
-            (Some(Listener::Queue(_)), Some((url, queue))) => {
+            (Some(Listener::Queue(queue)), Some((url, _))) if !is_fifo(queue) => {
                 self.permission(url, queue, "s3.amazonaws.com", &source).await?;
             }
             _ => {}
         }
         let is_there = self.bucket(&estate.bucket).await?;
-        self.notifications(estate, listener.as_ref(), is_there).await
-    }
-
-    /// The queues, dead letters first. Says where work comes from, by URL and ARN.
-    pub async fn queues(&mut self, estate: &Estate) -> Result<Option<(String, String)>, SetupError> {
-        let dead = self.queue(Wish::new(&estate.dead).kept_long()).await?;
-        let redriven = |wish: Wish| match &dead {
-            // A queue and its dead letters are of one kind.
-            Some((_, arn)) if is_fifo(arn) == is_fifo(&wish.name) => wish.with_redrive(arn, estate.max_deaths),
-            _ => wish,
-        };
-        if let Some(waiting) = &estate.waiting {
-            self.queue(Wish::new(waiting).with_visibility(estate.visibility).kept_long()).await?;
-        }
-        self.queue(redriven(Wish::new(&estate.work).with_visibility(estate.visibility).kept_long())).await
-    }
-
-    async fn queue(&mut self, wish: Wish) -> Result<Option<(String, String)>, SetupError> {
-        let (client, what) = (self.connection.sqs(), format!("queue {}", wish.name));
-        match queues::find(&client, &wish.name).await.map_err(failed(&what))? {
-            Some((url, arn)) => {
-                self.found(&what);
-                self.redrive(&client, &url, &wish).await?;
-                Ok(Some((url, arn)))
-            }
-            None if self.dry_run => {
-                self.wanted(&what);
-                Ok(None)
-            }
-            None => {
-                let made = queues::create(&client, &wish).await.map_err(failed(&what))?;
-                self.made(&what);
-                Ok(Some(made))
-            }
-        }
-    }
-
-    /// Where a queue of others has no dead letters, it gets ours.
-    async fn redrive(&mut self, client: &aws_sdk_sqs::Client, url: &str, wish: &Wish) -> Result<(), SetupError> {
-        let (what, name) = (format!("dead letters of queue {}", wish.name), QueueAttributeName::RedrivePolicy);
-        let Some(policy) = wish.attributes.get(&name) else { return Ok(()) };
-        let found = queues::attribute(client, url, name.clone()).await.map_err(failed(&what))?;
-        match (found, self.dry_run) {
-            (Some(_), _) => self.found(&what),
-            (None, true) => self.wanted(&what),
-            (None, false) => {
-                queues::set_attribute(client, url, name, policy).await.map_err(failed(&what))?;
-                self.made(&what);
-            }
-        }
-        Ok(())
-    }
-
-    /// The topic. Says its ARN.
-    async fn topic(&mut self, name: &str) -> Result<Option<String>, SetupError> {
-        let (client, what) = (self.connection.sns(), format!("topic {name}"));
-        let name = name.rsplit(':').next().unwrap_or(name);
-        match find_topic(&client, name).await.map_err(failed(&what))? {
-            Some(arn) => {
-                self.found(&what);
-                Ok(Some(arn))
-            }
-            None if self.dry_run => {
-                self.wanted(&what);
-                Ok(None)
-            }
-            None => {
-                let arn = queues::create_topic(&client, name).await.map_err(failed(&what))?;
-                self.made(&what);
-                Ok(Some(arn))
-            }
-        }
-    }
-
-    async fn subscription(&mut self, topic: &str, url: &str, queue: &str) -> Result<(), SetupError> {
-        self.permission(url, queue, "sns.amazonaws.com", topic).await?;
-        let (client, what) = (self.connection.sns(), format!("subscription of {queue} to {topic}"));
-        match (queues::is_subscribed(&client, topic, queue).await.map_err(failed(&what))?, self.dry_run) {
-            (true, _) => self.found(&what),
-            (false, true) => self.wanted(&what),
-            (false, false) => {
-                queues::subscribe(&client, topic, queue).await.map_err(failed(&what))?;
-                self.made(&what);
-            }
-        }
-        Ok(())
-    }
-
-    /// That the bucket may publish to the topic.
-    async fn publication(&mut self, topic: &str, source: &str) -> Result<(), SetupError> {
-        let (client, what) = (self.connection.sns(), format!("permission of {source} to publish to {topic}"));
-        let policy = queues::topic_policy(&client, topic).await.map_err(failed(&what))?;
-        let allowed = queues::allowing(policy.as_deref(), "sns:Publish", topic, "s3.amazonaws.com", source);
-        match (allowed, self.dry_run) {
-            (None, _) => self.found(&what),
-            (Some(_), true) => self.wanted(&what),
-            (Some(policy), false) => {
-                queues::set_topic_policy(&client, topic, &policy).await.map_err(failed(&what))?;
-                self.made(&what);
-            }
-        }
-        Ok(())
-    }
-
-    /// That this source may send to the queue.
-    async fn permission(&mut self, url: &str, queue: &str, service: &str, source: &str) -> Result<(), SetupError> {
-        let (client, what) = (self.connection.sqs(), format!("permission of {source} to send to {queue}"));
-        let policy = queues::attribute(&client, url, QueueAttributeName::Policy).await.map_err(failed(&what))?;
-        let allowed = queues::allowing(policy.as_deref(), "sqs:SendMessage", queue, service, source);
-        match (allowed, self.dry_run) {
-            (None, _) => self.found(&what),
-            (Some(_), true) => self.wanted(&what),
-            (Some(policy), false) => {
-                let set = queues::set_attribute(&client, url, QueueAttributeName::Policy, &policy);
-                set.await.map_err(failed(&what))?;
-                self.made(&what);
-            }
-        }
-        Ok(())
-    }
-
-    /// The bucket. Says whether it is there by now.
-    pub async fn bucket(&mut self, name: &str) -> Result<bool, SetupError> {
-        let (client, what) = (self.connection.s3(), format!("bucket {name}"));
-        let is_there = bucket::exists(&client, name).await.map_err(failed(&what))?;
-        match (is_there, self.dry_run) {
-            (true, _) => self.found(&what),
-            (false, true) => self.wanted(&what),
-            (false, false) => {
-                bucket::create(&client, name).await.map_err(failed(&what))?;
-                self.made(&what);
-            }
-        }
-        Ok(is_there || !self.dry_run)
-    }
-
-    /// That the bucket tells of its objects.
-    async fn notifications(
-        &mut self,
-        estate: &Estate,
-        listener: Option<&Listener>,
-        is_there: bool,
-    ) -> Result<(), SetupError> {
-        if is_fifo(&estate.work) && estate.uploads.is_none() {
-            tracing::warn!(
-                "S3 cannot tell a FIFO queue of new objects: let it tell EventBridge, and EventBridge the queue"
-            );
-            return Ok(());
-        }
-        let client = &self.connection.s3();
-        let what = |prefix: &str| format!("notification of {prefix} in bucket {}", estate.bucket);
-        let Some(listener) = listener.filter(|_| is_there) else {
-            estate.prefixes.iter().for_each(|prefix| self.wanted(&what(prefix)));
-            return Ok(());
-        };
-        let about = format!("notifications of bucket {}", estate.bucket);
-        let mut known = bucket::notifications(client, &estate.bucket).await.map_err(failed(&about))?;
-        for prefix in &estate.prefixes {
-            match (bucket::tells(&known, listener, prefix), self.dry_run) {
-                (true, _) => self.found(&what(prefix)),
-                (false, true) => self.wanted(&what(prefix)),
-                (false, false) => {
-                    let told = bucket::tell(client, &estate.bucket, known, listener, prefix).await;
-                    known = told.map_err(failed(&what(prefix)))?;
-                    self.made(&what(prefix));
-                }
-            }
-        }
-        Ok(())
+        self.notifications(estate, listener.filter(|_| is_there).as_ref()).await
     }
 
     /// The three tables.
@@ -305,90 +137,166 @@ impl Setup {
         let client = self.connection.dynamodb();
         for (name, shape) in tables::shapes(tables) {
             let what = format!("table {name}");
-            match tables::describe(&client, name).await.map_err(failed(&what))? {
-                Some(found) => {
-                    self.found(&what);
-                    self.indexes(&client, name, &shape, &found).await?;
-                }
-                None if self.dry_run => self.wanted(&what),
-                None => {
-                    tables::create(&client, name, &shape).await.map_err(failed(&what))?;
-                    self.made(&what);
-                }
+            let found = tables::describe(&client, name).await.map_err(failed(&what))?;
+            self.ensure(&what, found.is_some(), async || tables::create(&client, name, &shape).await).await?;
+            self.indexes(&client, name, &shape, found.as_deref()).await?;
+            if shape.expires {
+                let (what, is_so) = (format!("expiry of rows in {what}"), tables::expires(&client, name).await);
+                self.ensure(&what, is_so, async || tables::let_expire(&client, name).await).await?;
             }
-            self.upkeep(&client, name, &shape).await?;
+            if shape.backed_up {
+                let (what, is_so) = (format!("recovery of {what}"), tables::is_backed_up(&client, name).await);
+                self.ensure(&what, is_so, async || tables::back_up(&client, name).await).await?;
+            }
         }
         Ok(())
     }
 
-    /// Indexes that the platform's table lacks. One by one: a table takes one new index at a time.
+    /// Indexes that the platform's table lacks, one by one: a table takes one new index at a time.
     async fn indexes(
         &mut self,
         client: &aws_sdk_dynamodb::Client,
         name: &str,
-        shape: &tables::Shape,
-        found: &[String],
+        shape: &Shape,
+        found: Option<&[String]>,
     ) -> Result<(), SetupError> {
-        for index in shape.local.iter().filter(|index| !found.contains(&(*index).to_string())) {
-            let why = "a local index cannot be added to a table: make the table anew, or do without paging by limit";
+        let Some(found) = found else { return Ok(()) };
+        let is_there = |index: &str| found.iter().any(|known| known == index);
+        if let Some(index) = shape.local.iter().find(|index| !is_there(index)) {
+            let why = "a local index cannot be added to a table that is there: make the table anew";
             return Err(SetupError::new(format!("index {index} of table {name}"), why));
         }
         for index in &shape.global {
             let what = format!("index {} of table {name}", index.name);
-            match (found.iter().any(|known| known == index.name), self.dry_run) {
-                (true, _) => self.found(&what),
-                (false, true) => self.wanted(&what),
-                (false, false) => {
-                    tables::add_index(client, name, index).await.map_err(failed(&what))?;
-                    self.made(&what);
-                }
-            }
+            let add = async || tables::add_index(client, name, index).await;
+            self.ensure(&what, is_there(index.name), add).await?;
         }
         Ok(())
     }
 
-    /// What a table does by itself: expiry, and backups to any point in time.
-    async fn upkeep(
+    /// The queues, dead letters first. Says where work comes from, by URL and ARN.
+    pub async fn queues(&mut self, estate: &Estate) -> Result<Option<(String, String)>, SetupError> {
+        let dead = self.queue(Wish::new(&estate.dead).kept_long()).await?;
+        if let Some(waiting) = &estate.waiting {
+            self.queue(Wish::new(waiting).with_visibility(estate.visibility).kept_long()).await?;
+        }
+        let work = Wish::new(&estate.work).with_visibility(estate.visibility).kept_long();
+        self.queue(match &dead {
+            // A queue and its dead letters are of one kind.
+            Some((_, arn)) if is_fifo(arn) == is_fifo(&work.name) => work.with_redrive(arn, estate.max_deaths),
+            _ => work,
+        })
+        .await
+    }
+
+    async fn queue(&mut self, wish: Wish) -> Result<Option<(String, String)>, SetupError> {
+        let (client, what) = (self.connection.sqs(), format!("queue {}", wish.name));
+        let find = async || queues::find(&client, &wish.name).await.map_err(failed(&what));
+        let found = find().await?;
+        self.ensure(&what, found.is_some(), async || queues::create(&client, &wish).await).await?;
+        let now = if found.is_some() { found } else { find().await? };
+        let redrive = wish.attributes.get(&QueueAttributeName::RedrivePolicy);
+        if let (Some((url, _)), Some(policy)) = (&now, redrive) {
+            // Where a queue of others has no dead letters, it gets ours.
+            let (what, name) = (format!("dead letters of {what}"), QueueAttributeName::RedrivePolicy);
+            let known = queues::attribute(&client, url, name.clone()).await.map_err(failed(&what))?;
+            let set = async || queues::set_attribute(&client, url, name, policy).await;
+            self.ensure(&what, known.is_some(), set).await?;
+        }
+        Ok(now)
+    }
+
+    /// The topic. Says its ARN.
+    async fn topic(&mut self, name: &str) -> Result<Option<String>, SetupError> {
+        let name = name.rsplit(':').next().unwrap_or(name);
+        let (client, what) = (self.connection.sns(), format!("topic {name}"));
+        let find = async || find_topic(&client, name).await.map_err(failed(&what));
+        let found = find().await?;
+        self.ensure(&what, found.is_some(), async || queues::create_topic(&client, name).await).await?;
+        if found.is_some() { Ok(found) } else { find().await }
+    }
+
+    async fn subscription(&mut self, topic: &str, queue: &str) -> Result<(), SetupError> {
+        let (client, what) = (self.connection.sns(), format!("subscription of {queue} to {topic}"));
+        let is_so = queues::is_subscribed(&client, topic, queue).await.map_err(failed(&what))?;
+        self.ensure(&what, is_so, async || queues::subscribe(&client, topic, queue).await).await
+    }
+
+    /// That the bucket may publish to the topic.
+    async fn publication(&mut self, topic: &str, source: &str) -> Result<(), SetupError> {
+        let (client, what) = (self.connection.sns(), format!("permission of {source} to publish to {topic}"));
+        let policy = queues::topic_policy(&client, topic).await.map_err(failed(&what))?;
+        let wanted = queues::allowing(policy.as_deref(), "sns:Publish", topic, "s3.amazonaws.com", source);
+        let allow = async || queues::set_topic_policy(&client, topic, wanted.as_deref().unwrap_or_default()).await;
+        self.ensure(&what, wanted.is_none(), allow).await
+    }
+
+    /// That this source may send to the queue.
+    async fn permission(&mut self, url: &str, queue: &str, service: &str, source: &str) -> Result<(), SetupError> {
+        let (client, what) = (self.connection.sqs(), format!("permission of {source} to send to {queue}"));
+        let policy = queues::attribute(&client, url, QueueAttributeName::Policy).await.map_err(failed(&what))?;
+        let wanted = queues::allowing(policy.as_deref(), "sqs:SendMessage", queue, service, source);
+        let policy = wanted.as_deref().unwrap_or_default();
+        let allow = async || queues::set_attribute(&client, url, QueueAttributeName::Policy, policy).await;
+        self.ensure(&what, wanted.is_none(), allow).await
+    }
+
+    /// The bucket. Says whether it is there by now.
+    pub async fn bucket(&mut self, name: &str) -> Result<bool, SetupError> {
+        let (client, what) = (self.connection.s3(), format!("bucket {name}"));
+        let is_there = bucket::exists(&client, name).await.map_err(failed(&what))?;
+        self.ensure(&what, is_there, async || bucket::create(&client, name).await).await?;
+        Ok(is_there || !self.dry_run)
+    }
+
+    /// That the bucket tells of its objects.
+    async fn notifications(&mut self, estate: &Estate, listener: Option<&Listener>) -> Result<(), SetupError> {
+        if is_fifo(&estate.work) && estate.uploads.is_none() {
+            tracing::warn!("S3 cannot tell a FIFO queue: let it tell EventBridge, and EventBridge the queue");
+            return Ok(());
+        }
+        let (client, about) = (self.connection.s3(), format!("notifications of bucket {}", estate.bucket));
+        let mut known = match listener {
+            Some(_) => bucket::notifications(&client, &estate.bucket).await.map_err(failed(&about))?,
+            None => bucket::nothing(),
+        };
+        for prefix in &estate.prefixes {
+            let what = format!("notification of {prefix} in bucket {}", estate.bucket);
+            let Some(listener) = listener else {
+                self.note(&what, Done::Wanted);
+                continue;
+            };
+            let is_so = bucket::tells(&known, listener, prefix);
+            let tell = async || {
+                known = bucket::tell(&client, &estate.bucket, &known, listener, prefix).await?;
+                Ok(())
+            };
+            self.ensure(&what, is_so, tell).await?;
+        }
+        Ok(())
+    }
+
+    /// Makes it, unless it is there or nothing is to be made.
+    async fn ensure<T>(
         &mut self,
-        client: &aws_sdk_dynamodb::Client,
-        name: &str,
-        shape: &tables::Shape,
+        what: &str,
+        is_there: bool,
+        make: impl AsyncFnOnce() -> Result<T, Trouble>,
     ) -> Result<(), SetupError> {
-        if shape.expires {
-            let what = format!("expiry of rows in table {name}");
-            match (tables::expires(client, name).await, self.dry_run) {
-                (true, _) => self.found(&what),
-                (false, true) => self.wanted(&what),
-                (false, false) => {
-                    tables::let_expire(client, name).await.map_err(failed(&what))?;
-                    self.made(&what);
-                }
+        let done = match (is_there, self.dry_run) {
+            (true, _) => Done::Found,
+            (false, true) => Done::Wanted,
+            (false, false) => {
+                make().await.map_err(failed(what))?;
+                Done::Made
             }
-        }
-        if shape.backed_up {
-            let what = format!("point-in-time recovery of table {name}");
-            match (tables::is_backed_up(client, name).await, self.dry_run) {
-                (true, _) => self.found(&what),
-                (false, true) => self.wanted(&what),
-                (false, false) => {
-                    tables::back_up(client, name).await.map_err(failed(&what))?;
-                    self.made(&what);
-                }
-            }
-        }
+        };
+        self.note(what, done);
         Ok(())
     }
 
-    fn found(&mut self, what: &str) {
-        self.steps.push(Step { what: what.to_owned(), done: Done::Found });
-    }
-
-    fn made(&mut self, what: &str) {
-        self.steps.push(Step { what: what.to_owned(), done: Done::Made });
-    }
-
-    fn wanted(&mut self, what: &str) {
-        self.steps.push(Step { what: what.to_owned(), done: Done::Wanted });
+    fn note(&mut self, what: &str, done: Done) {
+        self.steps.push(Step { what: what.to_owned(), done });
     }
 }
 
