@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use sparks_aws::S3Objects;
-use sparks_engine::Objects;
+use sparks_engine::{Content, Objects, ObjectsError, PutMode};
 use sparks_tests::{
     contract::{self, OutageRig},
     emulator::{self, Emulator},
@@ -29,4 +29,28 @@ async fn a_service_that_does_not_answer_is_an_outage() {
         OutageRig { objects, away: Box::new(move || away.set_down(true)), back: Box::new(move || back.set_down(false)) }
     };
     contract::outage(make).await.assert_passed();
+}
+
+/// What is not there will be, and what is not ours needs somebody who grants it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_forbidden_object_is_told_from_a_missing_one() {
+    let emulator = Emulator::start().await;
+    let proxy = Proxy::start(&emulator.endpoint()).await;
+    let objects = S3Objects::new(&emulator::connect(&proxy.endpoint()).await, &emulator.bucket().await);
+    let forbidden = |objects: &Result<(), ObjectsError>| matches!(objects, Err(ObjectsError::Forbidden { .. }));
+    assert!(matches!(objects.get("a", 10).await, Err(ObjectsError::NotFound(_))));
+    let words = "<Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>";
+    proxy.judge(move |_, _| Some((403, words.to_owned())));
+    let content = Content::picture("image/jpeg");
+    for refused in [
+        objects.get("a", 10).await.map(drop),
+        objects.head("a").await.map(drop),
+        objects.delete("a").await,
+        objects.put("a", vec![1], content, PutMode::Replace).await.map(drop),
+    ] {
+        assert!(forbidden(&refused), "{refused:?}");
+        assert!(refused.unwrap_err().to_string().contains("s3:GetObject"), "the remedy is not named");
+    }
+    let checked = objects.check().await;
+    assert!(matches!(checked, Err(ObjectsError::Unavailable { .. })), "{checked:?}");
 }

@@ -1,13 +1,22 @@
 //! Queues in SQS, standard and FIFO, keep the contract of the embedded one, but for what SQS cannot do.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
+use serde_json::{Value, json};
 use sparks_aws::{Queues, SqsQueue, Timing};
-use sparks_engine::DeadLetters;
+use sparks_engine::{DeadLetters, Depth, Queue, Settlement};
 use sparks_tests::{
     contract::{self, Abilities, Leases, QueueRig, Repeats},
-    emulator::Emulator,
+    emulator::{self, Emulator},
+    proxy::Proxy,
 };
+use tokio::task::JoinSet;
 
 async fn rig(emulator: &Emulator, queues: Queues, leases: Leases) -> QueueRig {
     let connection = emulator.connect().await;
@@ -58,4 +67,38 @@ async fn a_letter_that_the_queue_moved_is_told_from_ours() {
     assert!(rig.letters.replay(&letters[0].id).await.unwrap().is_some());
     let delivery = rig.queue.receive(1).await.unwrap().remove(0);
     assert_eq!((delivery.body.as_str(), delivery.receives), ("deadly", 1));
+}
+
+/// A batch may be done in parts: what failed is deleted once more, and only then is it done.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_deletion_that_failed_in_a_batch_is_tried_again() {
+    let emulator = Emulator::start().await;
+    let proxy = Proxy::start(&emulator.endpoint()).await;
+    let timing = Timing { visibility: Duration::from_secs(60), poll: Duration::ZERO };
+    let connection = emulator::connect(&proxy.endpoint()).await;
+    let queue = Arc::new(SqsQueue::new(&connection, emulator.queues(25).await, timing));
+    let failures = AtomicUsize::new(3);
+    proxy.judge(move |target, body| {
+        let fails = target == "AmazonSQS.DeleteMessageBatch"
+            && failures.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok();
+        let entries: Value = serde_json::from_slice(body).unwrap_or_default();
+        let failed = |entry: &Value| json!({ "Id": entry["Id"], "SenderFault": false, "Code": "InternalError" });
+        let failed: Vec<Value> = entries["Entries"].as_array()?.iter().map(failed).collect();
+        fails.then(|| (200, json!({ "Successful": [], "Failed": failed }).to_string()))
+    });
+    for n in 0..12 {
+        queue.send("m", &n.to_string()).await.unwrap();
+    }
+    let received = queue.receive(12).await.unwrap();
+    assert_eq!(received.len(), 12);
+    proxy.take_seen();
+    let mut settling = JoinSet::new();
+    for delivery in received {
+        let queue = Arc::clone(&queue);
+        settling.spawn(async move { queue.settle(delivery, Settlement::Done).await });
+    }
+    settling.join_all().await.into_iter().for_each(|settled| settled.unwrap());
+    assert_eq!(queue.depth().await.unwrap(), Depth::default());
+    let requests = proxy.take_seen().iter().filter(|target| target.ends_with("DeleteMessageBatch")).count();
+    assert!((4..12).contains(&requests), "{requests} requests for 12 messages, of which three failed");
 }

@@ -145,7 +145,7 @@ impl DynamoStore {
     /// Writes what did not fit beside the event. Whoever is interrupted leaves a mark, and the next one goes on.
     async fn finish(&self, plan: &Plan, commit: &Commit) -> Result<(), CommitError> {
         for mut batch in plan.batches(&self.tables.log)? {
-            loop {
+            while !batch.is_empty() {
                 match transact(&self.client, &batch).await {
                     Ok(()) => break,
                     Err(Undone::Failed(error)) => return Err(error.into()),
