@@ -168,8 +168,11 @@ fn kind(key: &str) -> Kind {
 }
 
 fn nearest(wanted: &str, known: impl Iterator<Item = String>) -> String {
+    // Whoever begins like a known key means one of those.
+    let begins = |known: &String| known.starts_with(wanted);
     let likeness = |known: &String| strsim::normalized_damerau_levenshtein(wanted, known);
-    known.max_by(|a, b| likeness(a).total_cmp(&likeness(b))).unwrap_or_default()
+    let nearer = |a: &String, b: &String| begins(a).cmp(&begins(b)).then(likeness(a).total_cmp(&likeness(b)));
+    known.max_by(nearer).unwrap_or_default()
 }
 
 fn settings(keys: &[Setting]) -> Settings {

@@ -55,7 +55,7 @@ impl Trouble {
 
     /// Whether it is called so.
     pub fn is(&self, codes: &[&str]) -> bool {
-        self.code.as_deref().is_some_and(|code| codes.iter().any(|known| code == *known))
+        self.code.as_deref().is_some_and(|code| codes.contains(&code))
     }
 }
 
