@@ -302,8 +302,8 @@ def permissions_agree():
             yield f"{name} has {length} characters; IAM takes {LONGEST_POLICY}"
     called = set()
     for path in (ROOT / "worker/aws/src").rglob("*.rs"):
-        # What setup makes is for an administrator, and letters are for an operator. Nothing that runs asks for secrets yet.
-        if "setup" in path.parts or path.name in {"letters.rs", "ssm.rs", "connect.rs"}:
+        # What setup makes is for an administrator; letters and doctor are for an operator. Nothing that runs asks for secrets yet.
+        if {"setup", "doctor"} & set(path.parts) or path.stem in {"connect", "doctor", "letters", "ssm"}:
             continue
         called |= set(re.findall(r"\bclient\s*\.\s*(\w+)\(\)", path.read_text())) - {"clone", "config"}
     yield from (f"{call}: nobody says what permission it needs" for call in sorted(called - PERMISSIONS.keys()))
@@ -346,6 +346,10 @@ def image_agrees():
     users.add(f"{context['runAsUser']}:{context['runAsGroup']}")
     if len(users) != 1 or "0:0" in users:
         yield f"who runs it differs: {sorted(users)}"
+    features = tomllib.loads(source("worker/Cargo.toml")).get("features")
+    for feature in re.findall(r"--features (\w+)", dockerfile):
+        if features is not None and feature not in features:
+            yield f"the worker has no feature {feature}"
     emulator = re.search(r'PACKAGE: &str = "([^"]+)"', source("tests/src/emulator.rs"))[1]
     if emulator not in source("docker/emulator.Dockerfile"):
         yield f"the tests use {emulator}, the compose file another"
