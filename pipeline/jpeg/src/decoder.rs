@@ -132,7 +132,7 @@ impl<'a> Decoder<'a> {
                 let plane = free[part.component].take()?;
                 Some(Canvas { dc, ac, quantization: factors[part.component].as_ref()?, plane, mean: 0 })
             });
-            let canvases = canvases.collect::<Option<Vec<_>>>().ok_or_else(|| damaged("it tells a colour twice"))?;
+            let canvases = canvases.collect::<Option<Vec<_>>>().ok_or_else(|| damaged("a scan lacks its tables"))?;
             let mut blocks = Sequential { transform, places, canvases, block: Block::default() };
             scan.walk(segment.rest, interval, &mut blocks)
         };

@@ -3,7 +3,7 @@
 use crate::{
     coefficients::{Coefficients, Pending},
     huffman::{Bits, Huffman, Next},
-    scan::{Blocks, Part, Pass},
+    scan::{Band, Blocks, Part, Pass},
 };
 
 /// One pass over the planes of a picture.
@@ -40,25 +40,15 @@ impl Blocks for Progressive<'_> {
                 *block.get(0)? |= (bits.read(1) << shift) as i16;
                 Some(())
             }
-            Pass::Details { from, to, shift } => {
-                details(bits, self.parts[part].ac()?, &mut self.idle, &mut block, (from, to), shift)
-            }
-            Pass::DetailsAgain { from, to, shift } => {
-                details_again(bits, self.parts[part].ac()?, &mut self.idle, &mut block, (from, to), shift)
-            }
+            Pass::Details(band) => details(bits, self.parts[part].ac()?, &mut self.idle, &mut block, band),
+            Pass::DetailsAgain(band) => details_again(bits, self.parts[part].ac()?, &mut self.idle, &mut block, band),
         }
     }
 }
 
 #[inline]
-fn details(
-    bits: &mut Bits<'_>,
-    codes: &Huffman,
-    idle: &mut u32,
-    block: &mut Pending<'_>,
-    (from, to): (usize, usize),
-    shift: u32,
-) -> Option<()> {
+fn details(bits: &mut Bits<'_>, codes: &Huffman, idle: &mut u32, block: &mut Pending<'_>, band: Band) -> Option<()> {
+    let Band { from, to, shift } = band;
     if *idle > 0 {
         *idle -= 1;
         return Some(());
@@ -90,9 +80,9 @@ fn details_again(
     codes: &Huffman,
     idle: &mut u32,
     block: &mut Pending<'_>,
-    (from, to): (usize, usize),
-    shift: u32,
+    band: Band,
 ) -> Option<()> {
+    let Band { from, to, shift } = band;
     let up_to = |number: usize| u64::MAX >> (63 - number);
     let mut left = up_to(to) >> from << from;
     while *idle == 0 && left != 0 {

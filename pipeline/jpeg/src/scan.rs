@@ -34,8 +34,16 @@ pub(crate) enum Pass {
     Everything,
     Means { shift: u32 },
     MeansAgain { shift: u32 },
-    Details { from: usize, to: usize, shift: u32 },
-    DetailsAgain { from: usize, to: usize, shift: u32 },
+    Details(Band),
+    DetailsAgain(Band),
+}
+
+/// The frequencies from one to another, in the file's order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Band {
+    pub(crate) from: usize,
+    pub(crate) to: usize,
+    pub(crate) shift: u32,
 }
 
 /// Who takes what is read.
@@ -146,8 +154,8 @@ impl Pass {
             (true, 0, false) => Some(Self::Means { shift }),
             (true, 0, true) => Some(Self::MeansAgain { shift }),
             _ if to > 63 || from > to => None,
-            (true, _, false) => Some(Self::Details { from, to, shift }),
-            (true, _, true) => Some(Self::DetailsAgain { from, to, shift }),
+            (true, _, false) => Some(Self::Details(Band { from, to, shift })),
+            (true, _, true) => Some(Self::DetailsAgain(Band { from, to, shift })),
         }
     }
 
@@ -155,7 +163,7 @@ impl Pass {
     fn parts(self) -> RangeInclusive<usize> {
         match self {
             Self::Everything | Self::Means { .. } | Self::MeansAgain { .. } => 1..=4,
-            Self::Details { .. } | Self::DetailsAgain { .. } => 1..=1,
+            Self::Details(_) | Self::DetailsAgain(_) => 1..=1,
         }
     }
 
@@ -164,7 +172,7 @@ impl Pass {
             Self::Everything => part.dc.is_some() && part.ac.is_some(),
             Self::Means { .. } => part.dc.is_some(),
             Self::MeansAgain { .. } => true,
-            Self::Details { .. } | Self::DetailsAgain { .. } => part.ac.is_some(),
+            Self::Details(_) | Self::DetailsAgain(_) => part.ac.is_some(),
         }
     }
 }
@@ -179,8 +187,8 @@ mod tests {
         assert_eq!(Pass::of(false, 0, 63, 0), Some(Pass::Everything));
         assert_eq!(progressive(0, 0, 0x01), Some(Pass::Means { shift: 1 }));
         assert_eq!(progressive(0, 0, 0x10), Some(Pass::MeansAgain { shift: 0 }));
-        assert_eq!(progressive(1, 5, 0x02), Some(Pass::Details { from: 1, to: 5, shift: 2 }));
-        assert_eq!(progressive(1, 63, 0x21), Some(Pass::DetailsAgain { from: 1, to: 63, shift: 1 }));
+        assert_eq!(progressive(1, 5, 0x02), Some(Pass::Details(Band { from: 1, to: 5, shift: 2 })));
+        assert_eq!(progressive(1, 63, 0x21), Some(Pass::DetailsAgain(Band { from: 1, to: 63, shift: 1 })));
         for (from, to, approximation) in [(5, 4, 0), (1, 64, 0), (1, 5, 0x0e)] {
             assert_eq!(progressive(from, to, approximation), None);
         }
@@ -188,7 +196,7 @@ mod tests {
 
     #[test]
     fn details_are_of_one_component() {
-        assert!(!Pass::Details { from: 1, to: 5, shift: 0 }.parts().contains(&2));
+        assert!(!Pass::Details(Band { from: 1, to: 5, shift: 0 }).parts().contains(&2));
         assert!(Pass::Means { shift: 0 }.parts().contains(&4));
         assert!(!Pass::Everything.parts().contains(&0) && !Pass::Everything.parts().contains(&5));
     }

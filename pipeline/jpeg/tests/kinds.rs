@@ -123,7 +123,8 @@ fn passes_come_to_what_one_tells() {
         for eighths in 1..=8 {
             let [passes, one] = names.map(|name| decode(&picture(name), eighths).expect("a picture"));
             for (a, b) in passes.planes.iter().zip(&one.planes) {
-                if cfg!(feature = "turbo") && a.width != b.width {
+                // libjpeg-turbo may have left out a last column or row, see above.
+                if cfg!(feature = "turbo") && (a.width, a.height) != (b.width, b.height) {
                     continue;
                 }
                 // A half may be rounded up or down.

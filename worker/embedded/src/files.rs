@@ -123,28 +123,43 @@ impl Folders {
         fits.then(|| self.objects.join(key)).ok_or_else(|| ObjectsError::BadKey(key.to_owned()))
     }
 
+    /// Makes the folders between that of objects and this path, and never that of objects: it may go at any time.
+    fn make_way(&self, path: &Path) -> io::Result<()> {
+        let between: Vec<&Path> = path.ancestors().skip(1).take_while(|folder| *folder != self.objects).collect();
+        for folder in between.into_iter().rev() {
+            match fs::create_dir(folder) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                made => made?,
+            }
+        }
+        Ok(())
+    }
+
     /// Writes aside, makes it last, then puts it in place: whoever reads sees all of it or nothing. The name lasts, too, once
     /// the commit that speaks of it does: journals keep the order.
     fn write(&self, path: &Path, body: &[u8], mode: PutMode) -> io::Result<bool> {
         let aside = self.aside.join(format!("{}.{}", self.owner, self.written.fetch_add(1, Ordering::Relaxed)));
         // Where there is no room aside, no object is missing.
         let mut file = File::create(&aside).map_err(io::Error::other)?;
-        // Half an object takes room from the next.
-        file.write_all(body).and_then(|()| file.sync_data()).inspect_err(|_| drop(fs::remove_file(&aside)))?;
-        if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder)?;
+        let placed = file.write_all(body).and_then(|()| file.sync_data()).and_then(|()| self.place(&aside, path, mode));
+        // What is not renamed into place takes room from the next.
+        if !matches!((&placed, mode), (Ok(_), PutMode::Replace)) {
+            fs::remove_file(&aside)?;
         }
-        match mode {
-            PutMode::Replace => fs::rename(&aside, path).map(|()| true),
+        placed
+    }
+
+    /// Puts what was written aside in place; false if something is there that must not be replaced.
+    fn place(&self, aside: &Path, path: &Path, mode: PutMode) -> io::Result<bool> {
+        self.make_way(path)?;
+        let placed = match mode {
+            PutMode::Replace => fs::rename(aside, path),
             // Unlike a rename, a link never replaces.
-            PutMode::IfAbsent => {
-                let linked = fs::hard_link(&aside, path);
-                fs::remove_file(&aside)?;
-                match linked {
-                    Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
-                    linked => linked.map(|()| true),
-                }
-            }
+            PutMode::IfAbsent => fs::hard_link(aside, path),
+        };
+        match placed {
+            Err(error) if mode == PutMode::IfAbsent && error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+            placed => placed.map(|()| true),
         }
     }
 }
@@ -224,3 +239,22 @@ const LONGEST_NAME: usize = 255;
 
 /// As much as must fit for objects to be storable.
 const CHECKED_BYTES: usize = 1 << 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_of_objects_that_goes_while_one_is_written_is_not_made_anew() {
+        let scratch = tempfile::tempdir().unwrap();
+        let (objects, aside) = (scratch.path().join("objects"), scratch.path().join("aside"));
+        fs::create_dir(&aside).unwrap();
+        let files = FileObjects::new(objects.clone(), aside.clone(), "w");
+        for mode in [PutMode::Replace, PutMode::IfAbsent] {
+            let error = files.0.write(&objects.join("large/a/b.webp"), b"webp", mode).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::NotFound);
+        }
+        assert!(!objects.exists());
+        assert_eq!(fs::read_dir(&aside).unwrap().count(), 0, "nothing is left behind");
+    }
+}
