@@ -242,6 +242,8 @@ const CHECKED_BYTES: usize = 1 << 20;
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test that meets the unexpected may stop")]
+
     use super::*;
 
     #[test]
