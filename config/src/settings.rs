@@ -80,6 +80,8 @@ pub struct Aws {
     pub thumbnails_topic: String,
     /// The topic of what the log says.
     pub events_topic: String,
+    /// The object that says which faces persons are known by.
+    pub gallery_snapshot: String,
     /// Where single services are.
     pub endpoints: AwsEndpoints,
 }

@@ -242,8 +242,8 @@ impl<P: Maintenance + ?Sized> Maintenance for Faulty<P> {
         self.pass("store.unidentified", self.inner.unidentified(after, most), store_error).await
     }
 
-    async fn company(&self) -> Result<BTreeSet<(PersonId, PersonId)>, StoreError> {
-        self.pass("store.company", self.inner.company(), store_error).await
+    async fn company(&self, of: Option<&BTreeSet<PersonId>>) -> Result<BTreeSet<(PersonId, PersonId)>, StoreError> {
+        self.pass("store.company", self.inner.company(of), store_error).await
     }
 
     async fn mark(&self, mark: Mark) -> Result<Position, StoreError> {

@@ -12,7 +12,7 @@ use sparks_domain::{Policy, Projection, TaggingKey, Threshold};
 use sparks_embedded::{Embedded, Patience};
 use sparks_engine::{
     Announcements, Clock, Cpu, Darkroom, FaceAnalyzer, GalleryIndex, NoFaces, OnCpu, Perseverance, Pipeline, Ports,
-    Publisher, Rebuilder, Register, RegisterRules, Rules, Silent, Store, SystemClock,
+    Publisher, Rebuilder, Register, RegisterRules, Rules, Silent, Snapshots, Store, SystemClock,
 };
 use sparks_faces::{Embedders, Local, LocalOptions, Synthetic};
 use sparks_media::{CropSpec, Fit, Lab, Limits, VariantSpec};
@@ -167,10 +167,17 @@ pub fn jobs(settings: &Settings) -> usize {
     }
 }
 
-/// Everybody known.
+/// Everybody known. A data folder tells that at once; what is far away, a snapshot tells.
 pub async fn index(settings: &Settings, backend: &Backend) -> anyhow::Result<Arc<GalleryIndex>> {
-    let store: Arc<dyn Store> = Arc::clone(&backend.store) as Arc<_>;
-    Ok(Arc::new(GalleryIndex::load(store, settings.faces.candidates).await?))
+    let (store, candidates) = (Arc::clone(&backend.store), settings.faces.candidates);
+    let index = match optional(&settings.aws.gallery_snapshot).filter(|_| settings.backend == Where::Aws) {
+        Some(key) => {
+            let snapshots = Snapshots::new(Arc::clone(&backend.objects), key);
+            GalleryIndex::resume(store, candidates, snapshots).await?
+        }
+        None => GalleryIndex::load(store, candidates).await?,
+    };
+    Ok(Arc::new(index))
 }
 
 /// The way of a photo over this backend.

@@ -2,13 +2,16 @@
 
 use std::{
     collections::BTreeSet,
-    sync::{Arc, PoisonError, RwLock, RwLockReadGuard},
+    sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
 };
 
 use async_trait::async_trait;
-use sparks_domain::{Event, FaceId, Gallery, Identity, Merges, People, PersonId, Position, Recorded, SeenFace};
+use sparks_domain::{Event, EventId, FaceId, Gallery, Identity, Merges, People, PersonId, Position, Recorded, SeenFace, Seq};
 
-use crate::{FaceIndex, Found, IndexError, Reach, Standing, Store, StoreError, StoredFace, Templates};
+use crate::{
+    FaceIndex, Found, IdentityTail, IndexError, Maintenance, ObjectsError, Reach, Snapshot, Snapshots, Standing, Store, StoreError,
+    StoredFace, Templates,
+};
 
 /// Everybody known, in memory, complete up to an identity event. It follows the log and is never ahead of it.
 pub struct GalleryIndex {
@@ -16,6 +19,7 @@ pub struct GalleryIndex {
     candidates: usize,
     known: RwLock<Known>,
     following: tokio::sync::Mutex<()>,
+    snapshots: Option<Snapshots>,
 }
 
 /// What has been learnt.
@@ -29,6 +33,33 @@ pub struct Known {
     pub identity: Identity,
     merges: Arc<Merges>,
     templates: Position,
+    /// The faces that everybody is known by.
+    names: BTreeSet<FaceId>,
+    /// The last event about persons.
+    last: Option<(Seq, EventId)>,
+}
+
+impl Known {
+    /// Learns what somebody looks like.
+    fn learn(&mut self, StoredFace { face, model, signature, person, .. }: StoredFace) {
+        if let Some(person) = person {
+            self.gallery.learn(person, &model, &signature);
+            self.names.insert(face);
+        }
+    }
+
+    /// Learns who is who.
+    fn meet(&mut self, tail: &IdentityTail) {
+        for recorded in &tail.events {
+            self.people.evolve(&recorded.event, recorded.when);
+            self.last = Some((recorded.seq, recorded.id));
+        }
+        if *self.merges != *self.people.merges() {
+            self.merges = Arc::new(self.people.merges().clone());
+            self.gallery.follow(&self.merges);
+        }
+        self.identity = Identity { seq: tail.seq, counter: tail.counter, ..Identity::default() };
+    }
 }
 
 /// Templates are learnt this many at a time.
@@ -38,9 +69,61 @@ impl GalleryIndex {
     /// The index of everybody this store knows by now, answering with so many candidates a face.
     pub async fn load(store: Arc<dyn Store>, candidates: usize) -> Result<Self, StoreError> {
         let (known, following) = (RwLock::default(), tokio::sync::Mutex::default());
-        let index = Self { store, candidates, known, following };
+        let index = Self { store, candidates, known, following, snapshots: None };
         index.follow().await?;
         Ok(index)
+    }
+
+    /// The same index, from the last snapshot on where there is one of this log.
+    pub async fn resume(
+        store: Arc<dyn Maintenance>,
+        candidates: usize,
+        snapshots: Snapshots,
+    ) -> Result<Self, StoreError> {
+        let (known, following) = (RwLock::default(), tokio::sync::Mutex::default());
+        let snapshot = snapshots.read().await;
+        let (tail, heads) = (store.identity(Seq(0)).await?, store.heads().await?);
+        let index = Self { store, candidates, known, following, snapshots: Some(snapshots) };
+        if let Some(snapshot) = snapshot.filter(|snapshot| snapshot.is_about(&tail.events, &heads)) {
+            index.recall(&snapshot).await?;
+            index.write().meet(&tail);
+        }
+        index.follow().await?;
+        Ok(index)
+    }
+
+    /// Learns what is still kept of the faces of a snapshot.
+    async fn recall(&self, snapshot: &Snapshot) -> Result<(), StoreError> {
+        for faces in snapshot.templates().chunks(BATCH) {
+            let kept = self.store.signatures(faces).await?;
+            let mut known = self.write();
+            kept.into_iter().filter(|kept| kept.template).for_each(|kept| known.learn(kept));
+        }
+        self.write().templates = snapshot.position();
+        Ok(())
+    }
+
+    /// Keeps a snapshot of what is known, if that saves whoever starts next much reading; when this process `ends`, if it
+    /// saves any.
+    pub async fn keep_snapshot(&self, ends: bool) -> Result<(), ObjectsError> {
+        let Some(snapshots) = &self.snapshots else { return Ok(()) };
+        let snapshot = {
+            let known = self.known();
+            let is_due = match ends {
+                true => !snapshots.is_current(&known.templates),
+                false => snapshots.is_worth_writing(&known.templates, known.names.len()),
+            };
+            let last = known.last.filter(|_| is_due);
+            last.map(|last| Snapshot::new(&known.templates, last, known.names.iter().cloned().collect()))
+        };
+        match snapshot {
+            Some(snapshot) => snapshots.write(&snapshot).await,
+            None => Ok(()),
+        }
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Known> {
+        self.known.write().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What has been learnt so far.
@@ -68,25 +151,12 @@ impl GalleryIndex {
             if read == templates {
                 break;
             }
-            let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
-            for kept in faces.into_iter().filter(|kept| !anew.contains(&kept.face)) {
-                if let Some(person) = kept.person {
-                    known.gallery.learn(person, &kept.model, &kept.signature);
-                }
-            }
+            let mut known = self.write();
+            faces.into_iter().filter(|kept| !anew.contains(&kept.face)).for_each(|kept| known.learn(kept));
             known.templates.clone_from(&read);
             templates = read;
         }
-        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
-        let Known { gallery, people, identity, merges, .. } = &mut *known;
-        for recorded in &tail.events {
-            people.evolve(&recorded.event, recorded.when);
-        }
-        if **merges != *people.merges() {
-            *merges = Arc::new(people.merges().clone());
-            gallery.follow(merges);
-        }
-        *identity = Identity { seq: tail.seq, counter: tail.counter, ..Identity::default() };
+        self.write().meet(&tail);
         Ok(())
     }
 }
@@ -105,16 +175,12 @@ impl GalleryIndex {
             return Ok(BTreeSet::new());
         }
         let kept = self.store.faces_of(&forgotten).await?.into_iter().map(|decided| decided.kept);
-        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.write();
         forgotten.iter().for_each(|person| known.gallery.forget(*person));
-        let mut learnt = BTreeSet::new();
-        for StoredFace { face, model, signature, person, .. } in kept.filter(|kept| kept.template) {
-            if let Some(person) = person {
-                known.gallery.learn(person, &model, &signature);
-                learnt.insert(face);
-            }
-        }
-        Ok(learnt)
+        let kept: Vec<StoredFace> = kept.filter(|kept| kept.template && kept.person.is_some()).collect();
+        let anew = kept.iter().map(|kept| kept.face.clone()).collect();
+        kept.into_iter().for_each(|kept| known.learn(kept));
+        Ok(anew)
     }
 }
 

@@ -83,7 +83,7 @@ mod promises {
     }
 
     pub(super) async fn company_is_who_was_seen_beside_whom(store: Arc<dyn Maintenance>) -> Checked {
-        ensure_eq!(store.company().await?, BTreeSet::new(), "the company of nobody");
+        ensure_eq!(store.company(None).await?, BTreeSet::new(), "the company of nobody");
         for (n, persons) in [
             (1, &[Some(3), Some(1), Some(12)][..]),
             (2, &[Some(1), Some(3), None]),
@@ -98,7 +98,10 @@ mod promises {
         let before = store.photo(&image(5)).await?;
         seen(store.as_ref(), 5, before, &[Some(9)]).await?;
         let pairs = [(1, 3), (1, 12), (3, 12)].map(|(a, b)| (person(a), person(b)));
-        ensure_eq!(store.company().await?, BTreeSet::from(pairs), "who was seen beside whom");
+        ensure_eq!(store.company(None).await?, BTreeSet::from(pairs), "who was seen beside whom");
+        let beside = BTreeSet::from([person(3), person(7)]);
+        let pairs = [(1, 3), (3, 12)].map(|(a, b)| (person(a), person(b)));
+        ensure_eq!(store.company(Some(&beside)).await?, BTreeSet::from(pairs), "who was seen beside two of them");
         Ok(())
     }
 
@@ -106,7 +109,7 @@ mod promises {
         let faces = seen(store.as_ref(), 1, None, &[Some(6), None]).await?;
         let identified = vec![(faces[1].kept.face.clone(), person(2))];
         store.commit(&Commit { identified, ..nothing() }).await?;
-        ensure_eq!(store.company().await?, BTreeSet::from([(person(2), person(6))]), "who was seen beside whom");
+        ensure_eq!(store.company(None).await?, BTreeSet::from([(person(2), person(6))]), "who was seen beside whom");
         Ok(())
     }
 
@@ -114,7 +117,7 @@ mod promises {
         let faces = seen(store.as_ref(), 1, None, &[Some(6), Some(2), None]).await?;
         let promoted = vec![faces[0].kept.face.clone()];
         store.commit(&Commit { events: vec![forgotten(&[99], Seq(0))], promoted, ..nothing() }).await?;
-        ensure_eq!(store.company().await?, BTreeSet::from([(person(2), person(6))]), "who was seen beside whom");
+        ensure_eq!(store.company(None).await?, BTreeSet::from([(person(2), person(6))]), "who was seen beside whom");
         Ok(())
     }
 
@@ -124,7 +127,7 @@ mod promises {
         let erased = Erasure { photos: vec![image(1)], faces: vec![left[1].kept.face.clone()] };
         store.commit(&Commit { erased, ..nothing() }).await?;
         ensure_eq!(walk(store.as_ref(), 10).await?, left[..1], "the faces of nobody");
-        ensure_eq!(store.company().await?, BTreeSet::new(), "who was seen beside whom");
+        ensure_eq!(store.company(None).await?, BTreeSet::new(), "who was seen beside whom");
         Ok(())
     }
 

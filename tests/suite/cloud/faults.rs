@@ -104,7 +104,7 @@ async fn is_complete(store: &DynamoStore) {
     for number in 1..=PERSONS {
         assert_eq!(store.faces_of(&[person(number)]).await.unwrap().len(), 1, "the faces of person{number}");
     }
-    let alone = store.company().await.unwrap().into_iter().flat_map(|(a, b)| [a, b]).collect::<BTreeSet<_>>();
+    let alone = store.company(None).await.unwrap().into_iter().flat_map(|(a, b)| [a, b]).collect::<BTreeSet<_>>();
     assert_eq!(alone.len(), PERSONS as usize);
 }
 

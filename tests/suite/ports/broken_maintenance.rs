@@ -42,8 +42,9 @@ impl Maintenance for Broken {
         Ok(faces)
     }
 
-    async fn company(&self) -> Result<BTreeSet<(PersonId, PersonId)>, StoreError> {
-        let mut company = self.inner.company().await?;
+    async fn company(&self, of: Option<&BTreeSet<PersonId>>) -> Result<BTreeSet<(PersonId, PersonId)>, StoreError> {
+        let of = of.filter(|_| self.wrong != Wrong::GivesAllCompany);
+        let mut company = self.inner.company(of).await?;
         match self.wrong {
             Wrong::PromotesAwayFromTheirCompany if !self.promoted.lock().unwrap().is_empty() => company.clear(),
             Wrong::KnowsOnePairOfCompany => company = company.into_iter().take(1).collect(),
@@ -68,7 +69,7 @@ impl Maintenance for Broken {
 }
 
 /// Each fault with a check that must notice it.
-const CAUGHT_BY: [(Wrong, &str); 10] = [
+const CAUGHT_BY: [(Wrong, &str); 11] = [
     (Wrong::SkipsTheRestOfAPhoto, "faces_of_nobody_are_walked_in_order"),
     (Wrong::ForgetsTheEventOfAFace, "faces_of_nobody_are_walked_in_order"),
     (Wrong::ForgetsWhoIsIdentified, "company_counts_who_was_identified_later"),
@@ -76,6 +77,7 @@ const CAUGHT_BY: [(Wrong, &str); 10] = [
     (Wrong::KeepsErasedPhotos, "erased_faces_are_nobodys_and_no_company"),
     (Wrong::KeepsErasedFaces, "erased_faces_are_nobodys_and_no_company"),
     (Wrong::PromotesAwayFromTheirCompany, "company_stays_when_a_face_is_promoted"),
+    (Wrong::GivesAllCompany, "company_is_who_was_seen_beside_whom"),
     (Wrong::GivesPairsTwice, "company_is_who_was_seen_beside_whom"),
     (Wrong::HasOneMark, "marks_stay_where_they_were_put"),
     (Wrong::ForgetsMarks, "marks_stay_where_they_were_put"),

@@ -60,6 +60,7 @@ pub enum Wrong {
     ForgetsTheEventOfAFace,
     KnowsOnePairOfCompany,
     GivesPairsTwice,
+    GivesAllCompany,
     HasOneMark,
     ForgetsMarks,
 }

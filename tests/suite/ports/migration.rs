@@ -182,7 +182,7 @@ async fn faces_of_a_later_version_keep_their_numbers() {
     let templates = templates_after(&backend, last).await;
     assert_eq!(templates.faces.iter().map(|kept| kept.face.n).collect::<Vec<_>>(), [2]);
     assert_eq!(templates.read, Position::at(Lane::IDENTITY, Seq(last.0 + 2)));
-    let company = backend.store.company().await.unwrap();
+    let company = backend.store.company(None).await.unwrap();
     assert!(company.contains(&(person(1), person(2))), "{company:?}");
 }
 

@@ -105,17 +105,34 @@ pub(crate) fn unidentified(
     select(tx, filter, params![image, n, most])
 }
 
-/// Who was seen beside whom.
-pub(crate) fn company(tx: &Transaction<'_>) -> Result<BTreeSet<(PersonId, PersonId)>, DatabaseError> {
-    let mut statement = tx.prepare_cached(
-        "SELECT DISTINCT a.person, b.person FROM faces a JOIN faces b USING (image_id, seq) WHERE a.person < b.person",
-    )?;
-    let mut rows = statement.query([])?;
+/// Who was seen beside whom, or beside these persons.
+pub(crate) fn company(
+    tx: &Transaction<'_>,
+    of: Option<&BTreeSet<PersonId>>,
+) -> Result<BTreeSet<(PersonId, PersonId)>, DatabaseError> {
+    const PAIRS: &str = "SELECT DISTINCT min(a.person, b.person), max(a.person, b.person)
+                         FROM faces a JOIN faces b USING (image_id, seq)";
+    let Some(of) = of else { return pairs(tx, &format!("{PAIRS} WHERE a.person < b.person"), []) };
     let mut company = BTreeSet::new();
-    while let Some(row) = rows.next()? {
-        company.extend(PersonId::new(row.get(0)?).zip(PersonId::new(row.get(1)?)));
+    for person in of {
+        let theirs = format!("{PAIRS} WHERE a.person = ? AND a.person != b.person");
+        company.extend(pairs(tx, &theirs, [person.number()])?);
     }
     Ok(company)
+}
+
+fn pairs(
+    tx: &Transaction<'_>,
+    sql: &str,
+    values: impl rusqlite::Params,
+) -> Result<BTreeSet<(PersonId, PersonId)>, DatabaseError> {
+    let mut statement = tx.prepare_cached(sql)?;
+    let mut rows = statement.query(values)?;
+    let mut pairs = BTreeSet::new();
+    while let Some(row) = rows.next()? {
+        pairs.extend(PersonId::new(row.get(0)?).zip(PersonId::new(row.get(1)?)));
+    }
+    Ok(pairs)
 }
 
 /// These faces, each with the event that decided it.

@@ -50,8 +50,9 @@ impl Maintenance for SqliteStore {
         self.database.read_long(move |tx| Ok(faces::unidentified(tx, after.as_ref(), most)?)).await
     }
 
-    async fn company(&self) -> Result<BTreeSet<(PersonId, PersonId)>, StoreError> {
-        self.database.read_long(|tx| Ok(faces::company(tx)?)).await
+    async fn company(&self, of: Option<&BTreeSet<PersonId>>) -> Result<BTreeSet<(PersonId, PersonId)>, StoreError> {
+        let of = of.cloned();
+        self.database.read_long(move |tx| Ok(faces::company(tx, of.as_ref())?)).await
     }
 
     async fn mark(&self, mark: Mark) -> Result<Position, StoreError> {

@@ -40,7 +40,7 @@ pub async fn run(global: &Global, args: RunArgs) -> anyhow::Result<ExitCode> {
         queue: Arc::clone(&backend.queue),
         store: Arc::clone(&backend.store),
         register: wiring::register(&settings, &backend, Arc::clone(&index))?,
-        index,
+        index: Arc::clone(&index),
         pipeline: Arc::clone(&pipeline),
         consolidation: settings.faces.consolidation,
         clock: wiring::clock(),
@@ -68,6 +68,9 @@ pub async fn run(global: &Global, args: RunArgs) -> anyhow::Result<ExitCode> {
     housekeeping.abort();
     if let Some(inbox) = inbox {
         inbox.await?;
+    }
+    if let Err(error) = index.keep_snapshot(true).await {
+        tracing::warn!(%error, "cannot keep a snapshot of the gallery: whoever starts next reads more");
     }
     tracing::info!("stopped");
     Ok(ExitCode::SUCCESS)

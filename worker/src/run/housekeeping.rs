@@ -71,8 +71,12 @@ impl Housekeeping {
         self.metrics.set_dead_letters(depth.dead);
         self.metrics.set_conflicts(self.pipeline.conflicts());
         self.index.follow().await?;
-        let known = self.index.known();
-        self.metrics.set_gallery(known.gallery.len() as u64, known.people.len() as u64);
+        let (templates, people) = {
+            let known = self.index.known();
+            (known.gallery.len(), known.people.len())
+        };
+        self.metrics.set_gallery(templates as u64, people as u64);
+        self.index.keep_snapshot(false).await?;
         Ok(depth)
     }
 

@@ -26,8 +26,9 @@ pub trait Maintenance: Store {
     /// Kept faces that are nobody's, by image and number, after `after`, at most `most`.
     async fn unidentified(&self, after: Option<&FaceId>, most: usize) -> Result<Vec<DecidedFace>, StoreError>;
 
-    /// Who was seen beside whom, as different faces of one photo: each pair once, the lower number first.
-    async fn company(&self) -> Result<BTreeSet<(PersonId, PersonId)>, StoreError>;
+    /// Who was seen beside whom, as different faces of one photo: each pair once, the lower number first. With `of`, only pairs
+    /// with one of these persons, for which no other photos are looked at.
+    async fn company(&self, of: Option<&BTreeSet<PersonId>>) -> Result<BTreeSet<(PersonId, PersonId)>, StoreError>;
 
     /// How far something has come.
     async fn mark(&self, mark: Mark) -> Result<Position, StoreError>;

@@ -14,10 +14,32 @@ impl Register {
     /// What the faces known so far say about who is who. With `fresh`, only about these persons.
     pub async fn consider(&self, fresh: Option<&BTreeSet<PersonId>>) -> Result<Consolidation, RegisterError> {
         self.index.follow().await?;
-        let company = self.store.company().await?;
+        // Whoever is joined with somebody fresh is looked at again, and then it counts whom they were seen with.
+        let mut asked = fresh.cloned();
+        loop {
+            let of = asked.as_ref().map(|asked| self.guises(asked));
+            let company = self.store.company(of.as_ref()).await?;
+            let found = self.weigh(&company, fresh);
+            let Some(asked) = &mut asked else { return Ok(found) };
+            let before = asked.len();
+            asked.extend(found.joins.iter().flat_map(|join| [join.into, join.from]));
+            if asked.len() == before {
+                return Ok(found);
+            }
+        }
+    }
+
+    /// Everybody who is one of these by now.
+    fn guises(&self, persons: &BTreeSet<PersonId>) -> BTreeSet<PersonId> {
         let known = self.index.known();
         let merges = known.people.merges();
-        let apart = company.into_iter().map(|(a, b)| (merges.now(a), merges.now(b))).chain(merges.parted());
+        persons.iter().flat_map(|person| merges.members(merges.now(*person))).collect()
+    }
+
+    fn weigh(&self, company: &BTreeSet<(PersonId, PersonId)>, fresh: Option<&BTreeSet<PersonId>>) -> Consolidation {
+        let known = self.index.known();
+        let merges = known.people.merges();
+        let apart = company.iter().map(|(a, b)| (merges.now(*a), merges.now(*b))).chain(merges.parted());
         let apart: BTreeSet<_> = apart.filter(|(a, b)| a != b).collect();
         let fresh = fresh.map(|fresh| fresh.iter().map(|person| merges.now(*person)).collect());
         let mut all = Consolidation::default();
@@ -28,14 +50,13 @@ impl Register {
                 all.suggestions.extend(found.suggestions);
             }
         }
-        Ok(all)
+        all
     }
 
     /// Joins whoever is one by strong evidence, as far as that has changed since the last time.
     pub async fn consolidate(&self) -> Result<Vec<Merged>, RegisterError> {
         let (fresh, read) = self.seen_since(self.store.mark(Mark::Considered).await?).await?;
         let mut merged = Vec::new();
-        // Who is beside whom is a question to all photos: it is asked where something has changed.
         if fresh.is_empty() {
             self.store.set_mark(Mark::Considered, &read).await?;
             return Ok(merged);

@@ -34,7 +34,8 @@ impl Register {
         if into == from && known(a) && known(b) {
             return Err(RegisterError::Already(a.max(b), into));
         }
-        if !force && self.store.company().await?.iter().any(|(x, y)| pair(*x, *y) == (into, from)) {
+        let company = self.store.company(Some(&merges.members(from))).await?;
+        if !force && company.iter().any(|(x, y)| pair(*x, *y) == (into, from)) {
             return Err(RegisterError::SeenTogether(into, from));
         }
         self.merge(into, from, Grounds::Told).await

@@ -29,7 +29,7 @@ impl Pipeline {
     /// Looks for faces on the pixels of `large`.
     pub(super) async fn analyze(&self, rendered: RenderedPhoto) -> Result<Case, Setback> {
         let RenderedPhoto { known, source, dimensions, taken_at, variants, pixels } = rendered;
-        let KnownPhoto { photo, uploader, state } = known;
+        let KnownPhoto { photo, uploader, state, .. } = known;
         let faces = self.ports.analyzer.analyze(Arc::clone(&pixels)).await?;
         let analyzer = self.ports.analyzer.name().to_owned();
         let about = About::Photo { uploader, source, dimensions, taken_at, variants };

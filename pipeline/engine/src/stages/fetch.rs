@@ -40,7 +40,7 @@ impl Pipeline {
                 Err(known.unfit(source, Rejection { code: RejectCode::TooManyBytes, message }))
             }
             // Whoever deletes a photo removes its original.
-            Err(ObjectsError::NotFound(_)) if known.is_gone() => Err(Setback::Gone),
+            Err(ObjectsError::NotFound(_)) if known.is_gone() || known.is_presumed_new => Err(Setback::Gone),
             Err(error) => Err(error.into()),
         }
     }
@@ -49,7 +49,7 @@ impl Pipeline {
 impl KnownPhoto {
     /// This photo cannot be taken.
     pub fn unfit(self, source: Source, reason: Rejection) -> Setback {
-        let Self { photo, uploader, state } = self;
+        let Self { photo, uploader, state, .. } = self;
         Setback::Unfit(Box::new(Unfit { image: photo.image, uploader, source, state, reason }))
     }
 }

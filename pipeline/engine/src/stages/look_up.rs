@@ -11,6 +11,8 @@ pub(super) struct KnownPhoto {
     pub photo: PhotoRef,
     pub uploader: Email,
     pub state: Option<PhotoState>,
+    /// Whether the log was not asked, because the row shows no pictures.
+    pub is_presumed_new: bool,
 }
 
 impl KnownPhoto {
@@ -28,15 +30,43 @@ impl KnownPhoto {
 }
 
 impl Pipeline {
-    /// Finds the row that the platform made; while there is none, the photo waits. Costs no image decoding.
+    /// Finds the row that the platform made; while there is none, the photo waits. Costs no image decoding, and one request
+    /// for a photo that is new: a row without pictures is taken for one that nobody has decided on, which the commit checks.
     pub(super) async fn look_up(&self, photo: PhotoRef) -> Result<KnownPhoto, Setback> {
-        let state = self.ports.store.photo(&photo.image).await?;
+        let row = self.image_row(&photo.image).await?;
+        match row {
+            Some((uploader, row)) if !row.attributes.contains_key("images") => {
+                Ok(KnownPhoto { photo, uploader, state: None, is_presumed_new: true })
+            }
+            row => {
+                let state = self.ports.store.photo(&photo.image).await?;
+                self.compare(photo, row.map(|(uploader, _)| uploader), state).await
+            }
+        }
+    }
+
+    /// Finds the row, and believes the log alone.
+    pub(super) async fn look_up_again(
+        &self,
+        photo: PhotoRef,
+        state: Option<PhotoState>,
+    ) -> Result<KnownPhoto, Setback> {
+        let row = self.image_row(&photo.image).await?;
+        self.compare(photo, row.map(|(uploader, _)| uploader), state).await
+    }
+
+    async fn compare(
+        &self,
+        photo: PhotoRef,
+        uploader: Option<Email>,
+        state: Option<PhotoState>,
+    ) -> Result<KnownPhoto, Setback> {
         let (version, sequencer) = (photo.version.as_deref(), photo.sequencer.as_deref());
         if state.as_ref().is_some_and(|state| state.buries(version, sequencer)) {
             return Err(Setback::Gone);
         }
-        match self.image_row(&photo.image).await? {
-            Some((uploader, _)) => Ok(KnownPhoto { photo, uploader, state }),
+        match uploader {
+            Some(uploader) => Ok(KnownPhoto { photo, uploader, state, is_presumed_new: false }),
             // A new upload under the name of a deleted photo waits for its row like any other.
             None if state.is_some_and(|state| state.outcome == Outcome::Deleted)
                 && self.ports.objects.head(&photo.key).await?.is_none() =>

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use super::{Outcome, outcome::Setback};
+use super::{Outcome, look_up::KnownPhoto, outcome::Setback};
 use crate::{Failure, PhotoRef, Pipeline, Request, Ticket};
 
 impl Pipeline {
@@ -32,12 +32,26 @@ impl Pipeline {
         }
     }
 
+    /// Takes in a photo that seems new as if it were. Where that ends in anything but a commit, the log is asked, and a photo
+    /// that it knows, or that is gone, is begun again.
     async fn take_in(&self, photo: PhotoRef, turn: &Ticket) -> Result<Outcome, Setback> {
-        let finished = photo.finished.clone();
-        let known = self.timed("look_up", self.look_up(photo)).await?;
-        let image = known.photo.image.clone();
+        let known = self.timed("look_up", self.look_up(photo.clone())).await?;
+        let is_presumed_new = known.is_presumed_new;
+        let taken = self.carry(known, turn).await;
+        if !is_presumed_new || !matches!(taken, Ok(Outcome::Deleted) | Err(Setback::Gone | Setback::Unfit(_))) {
+            return taken;
+        }
+        let state = self.ports.store.photo(&photo.image).await?;
+        match taken {
+            Err(Setback::Unfit(_)) if state.is_none() => taken,
+            _ => self.carry(self.look_up_again(photo, state).await?, turn).await,
+        }
+    }
+
+    async fn carry(&self, known: KnownPhoto, turn: &Ticket) -> Result<Outcome, Setback> {
+        let (image, finished) = (known.photo.image.clone(), known.photo.finished.is_some());
         if known.is_committed() {
-            return Ok(self.repeat_effects(&image, finished.is_some()).await?);
+            return Ok(self.repeat_effects(&image, finished).await?);
         }
         let fetched = self.timed("fetch", self.fetch(known)).await?;
         let rendered = self.timed("render", self.render(fetched)).await?;
@@ -45,9 +59,9 @@ impl Pipeline {
         let outcome = self.timed("commit", self.commit(&case, turn)).await?;
         match &outcome {
             Outcome::Committed(committed) => {
-                self.timed("effects", self.effects(committed, case.pixels, finished.is_some())).await?;
+                self.timed("effects", self.effects(committed, case.pixels, finished)).await?;
             }
-            Outcome::AlreadyCommitted => return Ok(self.repeat_effects(&image, finished.is_some()).await?),
+            Outcome::AlreadyCommitted => return Ok(self.repeat_effects(&image, finished).await?),
             _ => {}
         }
         Ok(outcome)

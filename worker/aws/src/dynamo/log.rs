@@ -108,33 +108,48 @@ pub(crate) fn event_fields(recorded: &Recorded, templates: &[FaceId]) -> Fields 
     fields
 }
 
-/// An event, and the faces that persons are known by since.
-pub(crate) struct Entry {
-    pub recorded: Recorded,
+/// The faces that persons are known by since an event.
+pub(crate) struct Lesson {
+    pub lane: Lane,
+    pub seq: Seq,
     pub templates: Vec<FaceId>,
 }
 
+/// What a lesson needs of an event's row.
+pub(crate) const LESSON: &str = "SK, templates";
+
+/// The place of the event that a row of this lane keeps.
+pub(crate) fn place_of(lane: Lane, fields: &Fields) -> Result<Seq, StoreError> {
+    let place = text(fields, "SK")?.split('#').next().and_then(|digits| digits.parse().ok()).map(Seq);
+    place.ok_or_else(|| unreadable(lane, fields, "its sort key does not begin with a number"))
+}
+
 /// The event that a row of this lane keeps.
-pub(crate) fn entry(lane: Lane, fields: &Fields) -> Result<Entry, StoreError> {
-    let sort_key = text(fields, "SK")?;
-    let unreadable = |reason: String| StoreError::Unreadable(format!("event {sort_key} of lane {lane}: {reason}"));
-    let seq = sort_key.split('#').next().and_then(|digits| digits.parse().ok()).map(Seq);
-    let recorded = Recorded {
+pub(crate) fn recorded(lane: Lane, fields: &Fields) -> Result<Recorded, StoreError> {
+    let bad = |reason: String| unreadable(lane, fields, &reason);
+    Ok(Recorded {
         lane,
-        seq: seq.ok_or_else(|| unreadable("its sort key does not begin with a number".into()))?,
-        id: text(fields, "event_id")?.parse().map_err(|e: InvalidId| unreadable(e.to_string()))?,
+        seq: place_of(lane, fields)?,
+        id: text(fields, "event_id")?.parse().map_err(|e: InvalidId| bad(e.to_string()))?,
         actor: text(fields, "actor")?.to_owned(),
-        when: text(fields, "when_occurred")?.parse::<Timestamp>().map_err(|e| unreadable(e.to_string()))?,
-        event: Event::parse(text(fields, "event_type")?, text(fields, "event_data")?)
-            .map_err(|e| unreadable(e.to_string()))?,
-    };
+        when: text(fields, "when_occurred")?.parse::<Timestamp>().map_err(|e| bad(e.to_string()))?,
+        event: Event::parse(text(fields, "event_type")?, text(fields, "event_data")?).map_err(|e| bad(e.to_string()))?,
+    })
+}
+
+/// What the event taught that a row of this lane keeps.
+pub(crate) fn lesson(lane: Lane, fields: &Fields) -> Result<Lesson, StoreError> {
     let names = fields.get(TEMPLATES).and_then(|value| value.as_l().ok()).map(Vec::as_slice).unwrap_or_default();
     let face = |name: &AttributeValue| {
-        let name = name.as_s().map_err(|_| unreadable("a face without a name".into()))?;
-        name.parse().map_err(|e: InvalidId| unreadable(e.to_string()))
+        let name = name.as_s().map_err(|_| unreadable(lane, fields, "a face without a name"))?;
+        name.parse().map_err(|e: InvalidId| unreadable(lane, fields, &e.to_string()))
     };
     let templates = names.iter().map(face).collect::<Result<_, StoreError>>()?;
-    Ok(Entry { recorded, templates })
+    Ok(Lesson { lane, seq: place_of(lane, fields)?, templates })
+}
+
+fn unreadable(lane: Lane, fields: &Fields, reason: &str) -> StoreError {
+    StoreError::Unreadable(format!("event {} of lane {lane}: {reason}", text(fields, "SK").unwrap_or_default()))
 }
 
 /// Where a mark is kept.

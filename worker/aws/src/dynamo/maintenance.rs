@@ -101,21 +101,28 @@ impl Maintenance for DynamoStore {
         }
     }
 
-    /// Reads every photo's faces.
-    async fn company(&self) -> Result<BTreeSet<(PersonId, PersonId)>, StoreError> {
+    async fn company(&self, of: Option<&BTreeSet<PersonId>>) -> Result<BTreeSet<(PersonId, PersonId)>, StoreError> {
         let mut seen: BTreeMap<(ImageId, Seq), BTreeSet<PersonId>> = BTreeMap::new();
-        let note = |decided: DecidedFace| {
+        let mut note = |decided: DecidedFace| {
             if let Some(person) = decided.kept.person {
                 seen.entry((decided.kept.face.image, decided.seq)).or_default().insert(person);
             }
         };
-        self.every_face(note).await?;
+        match of {
+            None => self.every_face(note).await?,
+            Some(of) => {
+                for item in self.photos_led_to(of).await?.values() {
+                    faces::faces(item)?.into_iter().for_each(&mut note);
+                }
+            }
+        }
         let mut company = BTreeSet::new();
         for together in seen.values() {
             for (n, person) in together.iter().enumerate() {
                 company.extend(together.iter().skip(n + 1).map(|other| (*person, *other)));
             }
         }
+        company.retain(|(a, b)| of.is_none_or(|of| of.contains(a) || of.contains(b)));
         Ok(company)
     }
 

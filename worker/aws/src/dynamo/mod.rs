@@ -239,7 +239,7 @@ impl Store for DynamoStore {
     }
 
     async fn read_log(&self, after: &Position, most: usize) -> Result<Vec<Recorded>, StoreError> {
-        Ok(self.entries(after, most).await?.into_iter().map(|entry| entry.recorded).collect())
+        self.events(after, most).await
     }
 
     async fn event(&self, image: &ImageId, seq: Seq) -> Result<Option<Recorded>, StoreError> {
@@ -248,15 +248,14 @@ impl Store for DynamoStore {
 
     async fn templates(&self, after: &Position, reach: Reach, most: usize) -> Result<Templates, StoreError> {
         match reach {
-            Reach::Everything if *after == Position::default() => self.all_templates().await,
-            Reach::Everything => self.templates_of(self.entries(after, most).await?, after).await,
+            Reach::Everything => self.templates_of(self.all_lessons(after, most).await?, after).await,
             // Asked right after who is who: where that has not moved, there is nothing to ask.
             Reach::Persons if after.in_lane(Lane::IDENTITY) >= self.heads().in_lane(Lane::IDENTITY) => {
                 Ok(Templates { faces: Vec::new(), read: after.clone() })
             }
             Reach::Persons => {
-                let entries = self.lane(Lane::IDENTITY, after.in_lane(Lane::IDENTITY), most).await?;
-                self.templates_of(entries, after).await
+                let lessons = self.lessons(Lane::IDENTITY, after.in_lane(Lane::IDENTITY), most).await?;
+                self.templates_of(lessons, after).await
             }
         }
     }

@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use aws_sdk_dynamodb::types::KeysAndAttributes;
+use futures_util::stream::{self, StreamExt, TryStreamExt};
 use sparks_domain::{FaceId, ImageId, Key, Lane, PersonId, Position, Recorded, Seq, Timestamp};
 use sparks_engine::{DecidedFace, Filter, IdentityTail, Page, Query, StoreError, StoredFace, Templates};
 
 use super::{
     DynamoStore, faces,
-    log::{self, Entry},
+    log::{self, Lesson},
     value::{Fields, item, key, key_fields, number, s, text},
 };
 use crate::trouble::{patiently, pauses};
@@ -16,12 +17,17 @@ use crate::trouble::{patiently, pauses};
 /// As many rows as one request gets.
 const BATCH: usize = 100;
 
+/// Requests at once, where there are many to make.
+const AT_ONCE: usize = 8;
+
 /// A question to one partition, answered to its end or as far as is wanted.
 pub(super) struct Question<'a> {
     pub table: &'a str,
     pub pk: &'a str,
     /// What the sort key must be like, and with what.
     pub sort: Option<(&'static str, String)>,
+    /// What is wanted of the rows, if not all.
+    pub only: Option<&'static str>,
     pub most: usize,
 }
 
@@ -34,19 +40,16 @@ impl DynamoStore {
 
     /// The rows of these keys that exist, as of now.
     pub(super) async fn batch(&self, table: &str, keys: Vec<Fields>) -> Result<Vec<Fields>, StoreError> {
-        let mut found = Vec::with_capacity(keys.len());
-        for keys in unique(keys).chunks(BATCH) {
-            let mut wanted = HashMap::from([(table.to_owned(), keys.to_vec())]);
-            let mut answer = self.batch_of(&mut wanted).await?;
-            found.append(answer.entry(table.to_owned()).or_default());
-        }
-        Ok(found)
+        let chunks: Vec<Vec<Fields>> = unique(keys).chunks(BATCH).map(<[Fields]>::to_vec).collect();
+        let asked = chunks.into_iter().map(|keys| self.batch_of(HashMap::from([(table.to_owned(), keys)])));
+        let found: Vec<_> = stream::iter(asked).buffered(AT_ONCE).try_collect().await?;
+        Ok(found.into_iter().flat_map(|mut found| found.remove(table).unwrap_or_default()).collect())
     }
 
     /// Rows of several tables in one request, which is repeated for what it left out.
     async fn batch_of(
         &self,
-        wanted: &mut HashMap<String, Vec<Fields>>,
+        mut wanted: HashMap<String, Vec<Fields>>,
     ) -> Result<HashMap<String, Vec<Fields>>, StoreError> {
         let mut found: HashMap<String, Vec<Fields>> = HashMap::new();
         let mut pauses = pauses();
@@ -66,7 +69,7 @@ impl DynamoStore {
                 found.entry(table).or_default().extend(rows);
             }
             let left = answer.unprocessed_keys.unwrap_or_default();
-            *wanted = left.into_iter().map(|(table, keys)| (table, keys.keys)).collect();
+            wanted = left.into_iter().map(|(table, keys)| (table, keys.keys)).collect();
             if !wanted.is_empty() {
                 let busy = || StoreError::Unavailable("the table does not keep up with reading".into());
                 tokio::time::sleep(pauses.next().ok_or_else(busy)?).await;
@@ -76,7 +79,7 @@ impl DynamoStore {
 
     /// The rows of a partition, as of now.
     pub(super) async fn ask(&self, question: Question<'_>) -> Result<Vec<Fields>, StoreError> {
-        let Question { table, pk, sort, most } = question;
+        let Question { table, pk, sort, only, most } = question;
         let (mut rows, mut start) = (Vec::new(), None);
         let condition = match &sort {
             None => "PK = :pk".to_owned(),
@@ -89,7 +92,7 @@ impl DynamoStore {
             let room = i32::try_from(most - rows.len()).unwrap_or(i32::MAX);
             let query = || {
                 let query = self.client.query().table_name(table).consistent_read(true).limit(room);
-                let query = query.key_condition_expression(&condition);
+                let query = query.key_condition_expression(&condition).set_projection_expression(only.map(str::to_owned));
                 let query = query.set_expression_attribute_values(Some(values.clone()));
                 query.set_exclusive_start_key(Clone::clone(&start)).send()
             };
@@ -104,59 +107,92 @@ impl DynamoStore {
 
     /// How far every lane has come.
     pub(super) async fn read_heads(&self) -> Result<Position, StoreError> {
-        let question = Question { table: &self.tables.log, pk: log::HEADS, sort: None, most: usize::MAX };
+        let question = Question { table: &self.tables.log, pk: log::HEADS, sort: None, only: None, most: usize::MAX };
         let heads: Position = self.ask(question).await?.iter().map(log::head).collect::<Result<_, _>>()?;
         heads.lanes().for_each(|(lane, seq)| self.has_come(lane, seq));
         Ok(heads)
     }
 
-    /// At most `most` events of the lane after this one. A transaction may be seen in parts, but an event never before those
-    /// that its lane has before it.
-    pub(super) async fn lane(&self, lane: Lane, Seq(after): Seq, most: usize) -> Result<Vec<Entry>, StoreError> {
+    /// At most `most` events of the lane after this one.
+    async fn lane(&self, lane: Lane, after: Seq, most: usize) -> Result<Vec<Recorded>, StoreError> {
+        let rows = self.lane_rows(lane, after, most, None).await?;
+        rows.iter().map(|row| log::recorded(lane, row)).collect()
+    }
+
+    /// What at most `most` events of the lane after this one taught, without reading them.
+    pub(super) async fn lessons(&self, lane: Lane, after: Seq, most: usize) -> Result<Vec<Lesson>, StoreError> {
+        let rows = self.lane_rows(lane, after, most, Some(log::LESSON)).await?;
+        rows.iter().map(|row| log::lesson(lane, row)).collect()
+    }
+
+    /// The rows of the lane after this one. A transaction may be seen in parts, but an event never before those that its lane
+    /// has before it.
+    async fn lane_rows(
+        &self,
+        lane: Lane,
+        Seq(after): Seq,
+        most: usize,
+        only: Option<&'static str>,
+    ) -> Result<Vec<Fields>, StoreError> {
         let mut pauses = pauses();
         loop {
             let sort = Some((">=", log::place(Seq(after + 1))));
-            let question = Question { table: &self.tables.log, pk: &log::partition(lane), sort, most };
+            let question = Question { table: &self.tables.log, pk: &log::partition(lane), sort, only, most };
             let rows = self.ask(question).await?;
-            let entries: Vec<Entry> = rows.iter().map(|row| log::entry(lane, row)).collect::<Result<_, _>>()?;
-            let gap = (after + 1..).zip(&entries).find(|(seq, entry)| entry.recorded.seq != Seq(*seq));
-            let Some((missing, _)) = gap else { return Ok(entries) };
+            let places: Vec<Seq> = rows.iter().map(|row| log::place_of(lane, row)).collect::<Result<_, _>>()?;
+            let gap = (after + 1..).zip(&places).find(|(seq, place)| **place != Seq(*seq));
+            let Some((missing, _)) = gap else { return Ok(rows) };
             let hole = || StoreError::Unreadable(format!("event {missing} of lane {lane} is not in the log"));
             tokio::time::sleep(pauses.next().ok_or_else(hole)?).await;
         }
     }
 
     /// The events after this position: a fair share of each lane that has moved, by time.
-    pub(super) async fn entries(&self, after: &Position, most: usize) -> Result<Vec<Entry>, StoreError> {
+    pub(super) async fn events(&self, after: &Position, most: usize) -> Result<Vec<Recorded>, StoreError> {
+        let rows = self.of_each_lane(after, most, None).await?;
+        Ok(by_time(rows.iter().map(|(lane, row)| log::recorded(*lane, row)).collect::<Result<_, _>>()?))
+    }
+
+    /// What the events after this position taught: a fair share of each lane that has moved.
+    pub(super) async fn all_lessons(&self, after: &Position, most: usize) -> Result<Vec<Lesson>, StoreError> {
+        let rows = self.of_each_lane(after, most, Some(log::LESSON)).await?;
+        rows.iter().map(|(lane, row)| log::lesson(*lane, row)).collect()
+    }
+
+    async fn of_each_lane(
+        &self,
+        after: &Position,
+        most: usize,
+        only: Option<&'static str>,
+    ) -> Result<Vec<(Lane, Fields)>, StoreError> {
         let heads = self.read_heads().await?;
-        let moved: Vec<Lane> =
-            heads.lanes().filter(|(lane, seq)| *seq > after.in_lane(*lane)).map(|(lane, _)| lane).collect();
+        let moved = heads.lanes().map(|(lane, head)| (lane, after.in_lane(lane), head));
+        // Where there are more lanes than are to be read, the others are next.
+        let moved: Vec<_> = moved.filter(|(_, after, head)| head > after).take(most).collect();
         let share = (most / moved.len().max(1)).max(1);
-        let mut entries: Vec<Entry> = Vec::new();
-        for lane in moved {
-            let room = share.min(most - entries.len());
-            if room > 0 {
-                entries.extend(self.lane(lane, after.in_lane(lane), room).await?);
-            }
-        }
-        Ok(by_time(entries))
+        let asked = moved.into_iter().map(|(lane, after, _)| async move {
+            let rows = self.lane_rows(lane, after, share, only).await?;
+            Ok::<_, StoreError>(rows.into_iter().map(|row| (lane, row)).collect::<Vec<_>>())
+        });
+        let found: Vec<_> = stream::iter(asked).buffered(AT_ONCE).try_collect().await?;
+        Ok(found.into_iter().flatten().collect())
     }
 
     pub(super) async fn event_at(&self, lane: Lane, seq: Seq) -> Result<Option<Recorded>, StoreError> {
         let sort = Some(("begins_with", format!("{}#", log::place(seq))));
-        let question = Question { table: &self.tables.log, pk: &log::partition(lane), sort, most: 1 };
+        let question = Question { table: &self.tables.log, pk: &log::partition(lane), sort, only: None, most: 1 };
         let row = self.ask(question).await?.pop();
-        row.map(|row| Ok(log::entry(lane, &row)?.recorded)).transpose()
+        row.map(|row| log::recorded(lane, &row)).transpose()
     }
 
     /// Identity events up to the head, and the counter: one request where nothing has happened.
     pub(super) async fn identity_tail(&self, after: Seq) -> Result<IdentityTail, StoreError> {
         let counter = Key::counter();
-        let mut wanted = HashMap::from([
+        let wanted = HashMap::from([
             (self.tables.log.clone(), vec![log::head_key(Lane::IDENTITY)]),
             (self.tables.platform.clone(), vec![key_fields(&counter.pk, &counter.sk)]),
         ]);
-        let found = self.batch_of(&mut wanted).await?;
+        let found = self.batch_of(wanted).await?;
         let row = |table: &str| found.get(table).and_then(|rows| rows.first());
         let seq = row(&self.tables.log).map_or(Ok(Seq(0)), |head| log::head(head).map(|(_, seq)| seq))?;
         let count = row(&self.tables.platform).map_or(Ok(0), |row| number(row, "limit"))?;
@@ -174,31 +210,22 @@ impl DynamoStore {
     async fn identity_events(&self, after: Seq, head: Seq) -> Result<Vec<Recorded>, StoreError> {
         let mut pauses = pauses();
         loop {
-            let entries = self.lane(Lane::IDENTITY, after, usize::MAX).await?;
-            if entries.last().is_some_and(|entry| entry.recorded.seq >= head) {
-                return Ok(entries.into_iter().map(|entry| entry.recorded).collect());
+            let events = self.lane(Lane::IDENTITY, after, usize::MAX).await?;
+            if events.last().is_some_and(|recorded| recorded.seq >= head) {
+                return Ok(events);
             }
             let hole = || StoreError::Unreadable(format!("the log does not reach its head at {head}"));
             tokio::time::sleep(pauses.next().ok_or_else(hole)?).await;
         }
     }
 
-    /// The faces that these events taught, where they are still kept.
-    pub(super) async fn templates_of(&self, entries: Vec<Entry>, after: &Position) -> Result<Templates, StoreError> {
+    /// The faces that were taught, where they are still kept.
+    pub(super) async fn templates_of(&self, lessons: Vec<Lesson>, after: &Position) -> Result<Templates, StoreError> {
         let mut read = after.clone();
-        entries.iter().for_each(|entry| read.pass_event(&entry.recorded));
-        let names: Vec<FaceId> = entries.into_iter().flat_map(|entry| entry.templates).collect();
+        lessons.iter().for_each(|lesson| read.pass(lesson.lane, lesson.seq));
+        let names: Vec<FaceId> = lessons.into_iter().flat_map(|lesson| lesson.templates).collect();
         let faces = self.kept(&names).await?.into_iter().filter(|kept| kept.template).collect();
         Ok(Templates { faces, read })
-    }
-
-    /// Everything that anybody is known by. Faces that are committed meanwhile may be among it, and come again.
-    pub(super) async fn all_templates(&self) -> Result<Templates, StoreError> {
-        let read = self.read_heads().await?;
-        let mut templates = Vec::new();
-        let keep = |decided: DecidedFace| templates.extend(decided.kept.template.then_some(decided.kept));
-        self.every_face(keep).await?;
-        Ok(Templates { faces: templates, read })
     }
 
     /// Shows all faces that are kept, photo by photo.
@@ -247,19 +274,27 @@ impl DynamoStore {
     /// The faces of these persons, the latest of each lane first.
     pub(super) async fn faces_led_to(&self, persons: &[PersonId]) -> Result<Vec<DecidedFace>, StoreError> {
         let persons: BTreeSet<PersonId> = persons.iter().copied().collect();
-        let mut photos: BTreeMap<ImageId, Fields> = BTreeMap::new();
-        for person in &persons {
-            let images = self.led_to(Some(*person), None, usize::MAX).await?;
-            let unread = images.into_iter().filter(|image| !photos.contains_key(image)).collect();
-            photos.extend(self.kept_faces(unread).await?);
-        }
         let mut found = Vec::new();
-        for item in photos.values() {
+        for item in self.photos_led_to(&persons).await?.values() {
             let is_theirs = |decided: &DecidedFace| decided.kept.person.is_some_and(|who| persons.contains(&who));
             found.extend(faces::faces(item)?.into_iter().filter(is_theirs));
         }
         found.sort_by(|a, b| b.seq.cmp(&a.seq).then(a.kept.face.n.cmp(&b.kept.face.n)));
         Ok(found)
+    }
+
+    /// The faces of all photos in which these persons may be.
+    pub(super) async fn photos_led_to(
+        &self,
+        persons: &BTreeSet<PersonId>,
+    ) -> Result<BTreeMap<ImageId, Fields>, StoreError> {
+        let mut photos: BTreeMap<ImageId, Fields> = BTreeMap::new();
+        for person in persons {
+            let images = self.led_to(Some(*person), None, usize::MAX).await?;
+            let unread = images.into_iter().filter(|image| !photos.contains_key(image)).collect();
+            photos.extend(self.kept_faces(unread).await?);
+        }
+        Ok(photos)
     }
 
     /// The photos in which somebody's faces may be, by name, from this one on.
@@ -270,7 +305,7 @@ impl DynamoStore {
         most: usize,
     ) -> Result<Vec<ImageId>, StoreError> {
         let (pk, sort) = (faces::leads_to(person), from.map(|image| (">=", image.to_string())));
-        let rows = self.ask(Question { table: &self.tables.faces, pk: &pk, sort, most }).await?;
+        let rows = self.ask(Question { table: &self.tables.faces, pk: &pk, sort, only: None, most }).await?;
         let image = |row: &Fields| {
             text(row, "SK")?.parse().map_err(|e| StoreError::Unreadable(format!("a row that leads to faces: {e}")))
         };
@@ -323,16 +358,16 @@ impl DynamoStore {
 }
 
 /// By time, as far as the order of each lane allows: clocks differ.
-fn by_time(entries: Vec<Entry>) -> Vec<Entry> {
+fn by_time(events: Vec<Recorded>) -> Vec<Recorded> {
     let mut latest: BTreeMap<Lane, Timestamp> = BTreeMap::new();
-    let timed = entries.into_iter().map(|entry| {
-        let time = latest.entry(entry.recorded.lane).or_insert(entry.recorded.when);
-        *time = (*time).max(entry.recorded.when);
-        (*time, entry)
+    let timed = events.into_iter().map(|recorded| {
+        let time = latest.entry(recorded.lane).or_insert(recorded.when);
+        *time = (*time).max(recorded.when);
+        (*time, recorded)
     });
     let mut timed: Vec<_> = timed.collect();
-    timed.sort_by_key(|(time, entry)| (*time, entry.recorded.lane, entry.recorded.seq));
-    timed.into_iter().map(|(_, entry)| entry).collect()
+    timed.sort_by_key(|(time, recorded)| (*time, recorded.lane, recorded.seq));
+    timed.into_iter().map(|(_, recorded)| recorded).collect()
 }
 
 /// A request may name a row once.
