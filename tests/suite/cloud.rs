@@ -12,6 +12,7 @@ mod cloud {
     mod publisher;
     mod queue;
     mod replicas;
+    mod requests;
     mod secrets;
     mod setup;
     mod store;

@@ -40,10 +40,12 @@ impl Pipeline {
             Err(DarkroomError::Rejected(reason)) => return Err(known.unfit(source, reason)),
             Err(unavailable) => return Err(Failure::from(unavailable).into()),
         };
-        let variants = Variants {
-            large: self.store_variant(&known.photo.image, "large", &mut developed.large).await?,
-            medium: self.store_variant(&known.photo.image, "medium", &mut developed.medium).await?,
-        };
+        let image = &known.photo.image;
+        let (large, medium) = tokio::try_join!(
+            self.store_variant(image, "large", &mut developed.large),
+            self.store_variant(image, "medium", &mut developed.medium),
+        )?;
+        let variants = Variants { large, medium };
         let (dimensions, taken_at) = ((developed.width, developed.height), developed.taken_at);
         Ok(RenderedPhoto { known, source, dimensions, taken_at, variants, pixels: Arc::new(developed.pixels) })
     }
