@@ -6,11 +6,13 @@ use std::{
 };
 
 use async_trait::async_trait;
-use sparks_domain::{Event, EventId, FaceId, Gallery, Identity, Merges, People, PersonId, Position, Recorded, SeenFace, Seq};
+use sparks_domain::{
+    Event, EventId, FaceId, Gallery, Identity, Merges, People, PersonId, Position, Recorded, SeenFace, Seq,
+};
 
 use crate::{
-    FaceIndex, Found, IdentityTail, IndexError, Maintenance, ObjectsError, Reach, Snapshot, Snapshots, Standing, Store, StoreError,
-    StoredFace, Templates,
+    FaceIndex, Found, IdentityTail, IndexError, Maintenance, ObjectsError, Reach, Snapshot, Snapshots, Standing, Store,
+    StoreError, StoredFace, Templates,
 };
 
 /// Everybody known, in memory, complete up to an identity event. It follows the log and is never ahead of it.

@@ -3,17 +3,22 @@
 use std::{
     ffi::OsStr,
     path::PathBuf,
-    process::{Command, Output},
+    process::{Child, Command, Output, Stdio},
+    time::{Duration, Instant},
 };
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use sparks_aws::{DynamoStore, S3Objects, Tables};
-use sparks_domain::{Key, Presence};
+use sparks_domain::{Key, Position, Presence};
 use sparks_engine::{Commit, Content, Objects, PutMode, Store};
 use sparks_tests::{
+    album::Photo,
     binary::binary,
     emulator::Emulator,
-    samples::{nothing, set},
+    platform::original,
+    samples::{nothing, set, uploader},
+    snapshot::count,
+    worker::image_of,
 };
 use tempfile::TempDir;
 
@@ -103,9 +108,61 @@ impl Account {
         self.store.commit(&Commit { mutations, ..nothing() }).await.unwrap();
     }
 
+    /// Uploads these photos.
+    pub async fn upload_all(&self, photos: &[Photo]) {
+        for photo in photos {
+            self.upload(&row(photo), photo.jpeg.clone()).await;
+        }
+    }
+
+    /// How many photos are processed.
+    pub async fn processed(&self) -> usize {
+        count(&self.store.read_log(&Position::default(), 10_000).await.unwrap(), "PhotoProcessed")
+    }
+
+    /// Waits until so many photos are processed.
+    pub async fn until(&self, photos: usize) {
+        let started = Instant::now();
+        while self.processed().await < photos {
+            assert!(started.elapsed() < Duration::from_secs(120), "{} photos in two minutes", self.processed().await);
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+    }
+
     pub async fn put(&self, key: &str, bytes: Vec<u8>) {
         let content = Content::picture("image/jpeg");
         self.objects.put(key, bytes, content, PutMode::Replace).await.unwrap();
+    }
+}
+
+/// The row that the platform makes of a photo.
+pub fn row(photo: &Photo) -> Value {
+    let Key { pk, sk } = Key::image(&image_of(photo), &uploader());
+    json!({ "PK": pk, "SK": sk, "entityType": "IMAGE", "imageId": image_of(photo), "s3Key": original(photo), "tags": [] })
+}
+
+/// A worker that runs, and ends with the test.
+pub struct Running(Child);
+
+impl Running {
+    /// Starts `sparks run` with these settings.
+    pub fn start<'a>(account: &Account, settings: impl IntoIterator<Item = (&'a str, String)>) -> Self {
+        Self(account.command(["run"]).envs(settings).stderr(Stdio::null()).spawn().unwrap())
+    }
+
+    /// Asks it to stop, and waits until it has.
+    pub async fn stop(mut self) {
+        let asked = Command::new("kill").args(["-TERM", &self.0.id().to_string()]).status().unwrap();
+        assert!(asked.success());
+        let ended = tokio::task::spawn_blocking(move || self.0.wait().unwrap()).await.unwrap();
+        assert!(ended.success());
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
     }
 }
 

@@ -1,73 +1,88 @@
 //! Services that are away for a while cost time, and nothing else.
 
 use std::{
-    process::{Child, Stdio},
-    time::{Duration, Instant},
+    sync::atomic::{AtomicUsize, Ordering},
+    time::Duration,
 };
 
-use serde_json::{Value, json};
-use sparks_domain::{Key, Position};
+use sparks_domain::Position;
 use sparks_engine::Store;
 use sparks_tests::{
     album::{Photo, photo},
-    platform::original,
     proxy::{Proxy, throttled},
-    samples::uploader,
-    snapshot::{count, groups, truth},
-    worker::image_of,
+    snapshot::{groups, truth},
 };
 
-use super::account::Account;
+use super::account::{Account, Running};
 
-fn row(photo: &Photo) -> Value {
-    let Key { pk, sk } = Key::image(&image_of(photo), &uploader());
-    json!({ "PK": pk, "SK": sk, "entityType": "IMAGE", "imageId": image_of(photo), "s3Key": original(photo), "tags": [] })
+/// How long services are away.
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// An account whose worker sees the cloud through a proxy.
+async fn behind_a_proxy() -> (Account, Proxy, Running) {
+    let account = Account::new(&[("SPARKS_QUEUE_VISIBILITY_SECONDS", "10"), ("SPARKS_AWS_POLL_SECONDS", "1")]).await;
+    let proxy = Proxy::start(&account.emulator.endpoint()).await;
+    let worker = Running::start(&account, [("SPARKS_AWS_ENDPOINT", proxy.endpoint())]);
+    (account, proxy, worker)
 }
 
-/// A worker that ends with the test.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
+fn album(photos: u64) -> Vec<Photo> {
+    (0..photos).map(|n| photo(n, &[n as usize % 5])).collect()
 }
 
-async fn processed(account: &Account) -> usize {
-    count(&account.store.read_log(&Position::default(), 1000).await.unwrap(), "PhotoProcessed")
-}
-
-async fn until(account: &Account, photos: usize) {
-    let started = Instant::now();
-    while processed(account).await < photos {
-        assert!(started.elapsed() < Duration::from_secs(90), "{} photos in 90 s", processed(account).await);
-        tokio::time::sleep(Duration::from_millis(200)).await;
-    }
+/// Everything is processed as if nothing had happened.
+async fn is_complete(account: &Account, photos: &[Photo]) {
+    account.until(photos.len()).await;
+    let log = account.store.read_log(&Position::default(), 10_000).await.unwrap();
+    assert_eq!(groups(&log), truth(photos));
+    assert!(account.text(["dlq", "ls"]).contains("no dead letters"));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn an_outage_and_a_busy_table_cost_no_message() {
-    let account = Account::new(&[("SPARKS_QUEUE_VISIBILITY_SECONDS", "10"), ("SPARKS_AWS_POLL_SECONDS", "1")]).await;
-    let proxy = Proxy::start(&account.emulator.endpoint()).await;
+async fn a_table_that_refuses_every_other_call_for_a_minute_costs_no_message() {
+    let (account, proxy, _worker) = behind_a_proxy().await;
+    let photos = album(60);
     proxy.judge(|target, _| (target.starts_with("DynamoDB_") && fastrand::bool()).then(throttled));
-    let photos: Vec<Photo> = (0..30).map(|n| photo(n, &[n as usize % 5])).collect();
-    for photo in &photos[..20] {
-        account.upload(&row(photo), photo.jpeg.clone()).await;
+    // Some come every few seconds, so that there is always work to refuse.
+    for photos in photos.chunks(5) {
+        account.upload_all(photos).await;
+        tokio::time::sleep(MINUTE / 12).await;
     }
-    let mut command = account.command(["run"]);
-    command.env("SPARKS_AWS_ENDPOINT", proxy.endpoint()).stderr(Stdio::null());
-    let worker = Running(command.spawn().unwrap());
-    until(&account, 5).await;
+    assert!(account.processed().await > 0, "half of the calls are enough to go on");
+    proxy.judge(|_, _| None);
+    is_complete(&account, &photos).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_queue_that_is_down_for_a_minute_costs_no_message() {
+    let (account, proxy, _worker) = behind_a_proxy().await;
+    let photos = album(40);
+    account.upload_all(&photos[..20]).await;
+    account.until(5).await;
+    let refused = std::sync::Arc::new(AtomicUsize::new(0));
+    let count = std::sync::Arc::clone(&refused);
+    proxy.judge(move |target, _| {
+        target.starts_with("AmazonSQS").then(|| {
+            count.fetch_add(1, Ordering::Relaxed);
+            (503, String::new())
+        })
+    });
+    account.upload_all(&photos[20..]).await;
+    tokio::time::sleep(MINUTE).await;
+    assert!(refused.load(Ordering::Relaxed) > 0, "the queue was asked");
+    proxy.judge(|_, _| None);
+    is_complete(&account, &photos).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_cloud_that_is_gone_for_a_while_costs_no_message() {
+    let (account, proxy, _worker) = behind_a_proxy().await;
+    let photos = album(30);
+    account.upload_all(&photos[..20]).await;
+    account.until(5).await;
     proxy.set_down(true);
-    for photo in &photos[20..] {
-        account.upload(&row(photo), photo.jpeg.clone()).await;
-    }
-    tokio::time::sleep(Duration::from_secs(8)).await;
+    account.upload_all(&photos[20..]).await;
+    tokio::time::sleep(MINUTE / 6).await;
     proxy.set_down(false);
-    until(&account, photos.len()).await;
-    drop(worker);
-    let log = account.store.read_log(&Position::default(), 1000).await.unwrap();
-    assert_eq!(groups(&log), truth(&photos));
-    assert!(account.text(["dlq", "ls"]).contains("no dead letters"));
+    is_complete(&account, &photos).await;
 }

@@ -2,27 +2,18 @@
 
 use std::fs::File;
 
-use serde_json::{Value, json};
-use sparks_domain::{Key, Position};
+use sparks_domain::Position;
 use sparks_engine::Store;
 use sparks_tests::{
     album::{Photo, photo},
     platform::original,
-    samples::uploader,
     snapshot::{count, groups, truth},
-    worker::image_of,
 };
 
 use super::account::Account;
 
 const PHOTOS: u64 = 300;
 const IDENTITIES: usize = 40;
-
-/// The row that the platform makes of a photo.
-fn row(photo: &Photo) -> Value {
-    let Key { pk, sk } = Key::image(&image_of(photo), &uploader());
-    json!({ "PK": pk, "SK": sk, "entityType": "IMAGE", "imageId": image_of(photo), "s3Key": original(photo), "tags": [] })
-}
 
 /// Everybody is in several photos, with somebody else each time.
 fn cast(n: u64) -> Vec<usize> {
@@ -36,9 +27,7 @@ async fn four_processes_make_one_person_of_each_stranger() {
     let log = ("SPARKS_LOG", "warn,sparks_engine::stages::commit=debug");
     let account = Account::new(&[("SPARKS_JOBS", "2"), log, ("SPARKS_LOG_FORMAT", "json")]).await;
     let photos: Vec<Photo> = (0..PHOTOS).map(|n| photo(n, &cast(n))).collect();
-    for photo in &photos {
-        account.upload(&row(photo), photo.jpeg.clone()).await;
-    }
+    account.upload_all(&photos).await;
     // One in five comes twice.
     for photo in photos.iter().step_by(5) {
         account.put(&original(photo), photo.jpeg.clone()).await;

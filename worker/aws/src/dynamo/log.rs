@@ -133,7 +133,8 @@ pub(crate) fn recorded(lane: Lane, fields: &Fields) -> Result<Recorded, StoreErr
         id: text(fields, "event_id")?.parse().map_err(|e: InvalidId| bad(e.to_string()))?,
         actor: text(fields, "actor")?.to_owned(),
         when: text(fields, "when_occurred")?.parse::<Timestamp>().map_err(|e| bad(e.to_string()))?,
-        event: Event::parse(text(fields, "event_type")?, text(fields, "event_data")?).map_err(|e| bad(e.to_string()))?,
+        event: Event::parse(text(fields, "event_type")?, text(fields, "event_data")?)
+            .map_err(|e| bad(e.to_string()))?,
     })
 }
 

@@ -92,7 +92,8 @@ impl DynamoStore {
             let room = i32::try_from(most - rows.len()).unwrap_or(i32::MAX);
             let query = || {
                 let query = self.client.query().table_name(table).consistent_read(true).limit(room);
-                let query = query.key_condition_expression(&condition).set_projection_expression(only.map(str::to_owned));
+                let query =
+                    query.key_condition_expression(&condition).set_projection_expression(only.map(str::to_owned));
                 let query = query.set_expression_attribute_values(Some(values.clone()));
                 query.set_exclusive_start_key(Clone::clone(&start)).send()
             };
