@@ -1,8 +1,11 @@
 //! Stands before a service, and lets it fail in ways that the service itself never does.
 
-use std::sync::{
-    Arc, Mutex, PoisonError,
-    atomic::{AtomicBool, Ordering},
+use std::{
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
 };
 
 use http_body_util::{BodyExt, Full};
@@ -34,6 +37,7 @@ struct State {
     upstream: String,
     client: Client<HttpConnector, Full<Bytes>>,
     down: AtomicBool,
+    latency: Mutex<Duration>,
     judge: Mutex<Option<Judge>>,
     seen: Mutex<Vec<String>>,
 }
@@ -51,6 +55,7 @@ impl Proxy {
             upstream: upstream.to_owned(),
             client: Client::builder(TokioExecutor::new()).build_http(),
             down: AtomicBool::new(false),
+            latency: Mutex::default(),
             judge: Mutex::default(),
             seen: Mutex::default(),
         });
@@ -66,6 +71,11 @@ impl Proxy {
     /// Whether connections are dropped without an answer.
     pub fn set_down(&self, down: bool) {
         self.state.down.store(down, Ordering::Relaxed);
+    }
+
+    /// How long every request takes on its way, beside what the service needs.
+    pub fn set_latency(&self, latency: Duration) {
+        *self.state.latency.lock().unwrap_or_else(PoisonError::into_inner) = latency;
     }
 
     /// From now on this decides which requests are answered with what; the others go through.
@@ -115,6 +125,10 @@ async fn answer(state: Arc<State>, request: Request<Incoming>) -> Result<Respons
     state.seen.lock().unwrap_or_else(PoisonError::into_inner).push(target.clone());
     if state.down.load(Ordering::Relaxed) {
         return Err(Silence);
+    }
+    let latency = *state.latency.lock().unwrap_or_else(PoisonError::into_inner);
+    if !latency.is_zero() {
+        tokio::time::sleep(latency).await;
     }
     let judged = {
         let judge = state.judge.lock().unwrap_or_else(PoisonError::into_inner);

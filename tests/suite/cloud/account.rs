@@ -25,6 +25,9 @@ use tempfile::TempDir;
 /// The bucket's name.
 pub const BUCKET: &str = "photos";
 
+/// Few, so that workers meet.
+const LANES: &str = "8";
+
 /// An account, made by `sparks setup`.
 pub struct Account {
     pub emulator: Emulator,
@@ -43,7 +46,7 @@ impl Account {
             ("SPARKS_BACKEND", "aws"),
             ("SPARKS_BUCKET", BUCKET),
             ("SPARKS_AWS_ENDPOINT", &emulator.endpoint()),
-            ("SPARKS_AWS_LANES", "8"),
+            ("SPARKS_AWS_LANES", LANES),
             ("SPARKS_AWS_EVENTS_TOPIC", "events"),
             ("SPARKS_RUN_LISTEN", "127.0.0.1:0"),
             ("SPARKS_FACES_ANALYZER", "synthetic"),
@@ -53,7 +56,8 @@ impl Account {
         let made = command(&emulator, &folder, &variables, ["setup"]).output().unwrap();
         assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
         let tables = Tables { platform: "sparks".into(), log: "sparks-events".into(), faces: "sparks-faces".into() };
-        let store = DynamoStore::open(&connection, tables, 8).await.unwrap();
+        let lanes = settings.iter().find(|(name, _)| *name == "SPARKS_AWS_LANES").map_or(LANES, |(_, lanes)| lanes);
+        let store = DynamoStore::open(&connection, tables, lanes.parse().unwrap()).await.unwrap();
         let objects = S3Objects::new(&connection, BUCKET);
         Self { emulator, store, objects, folder, variables }
     }
