@@ -9,6 +9,11 @@ use sparks_tests::{
     emulator::{self, Emulator},
     proxy::Proxy,
 };
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpListener,
+    task::JoinHandle,
+};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn the_objects_keep_their_contract() {
@@ -29,6 +34,57 @@ async fn a_service_that_does_not_answer_is_an_outage() {
         OutageRig { objects, away: Box::new(move || away.set_down(true)), back: Box::new(move || back.set_down(false)) }
     };
     contract::outage(make).await.assert_passed();
+}
+
+/// Answers one connection after the other with these, and says what was asked.
+async fn answers(answers: Vec<String>) -> (String, JoinHandle<Vec<String>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let endpoint = format!("http://{}", listener.local_addr().unwrap());
+    let asked = tokio::spawn(async move {
+        let mut asked = Vec::new();
+        for answer in answers {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let (mut head, mut byte) = (Vec::new(), [0]);
+            while !head.ends_with(b"\r\n\r\n") && stream.read(&mut byte).await.unwrap() > 0 {
+                head.push(byte[0]);
+            }
+            asked.push(String::from_utf8(head).unwrap().to_lowercase());
+            stream.write_all(answer.as_bytes()).await.unwrap();
+        }
+        asked
+    });
+    (endpoint, asked)
+}
+
+/// The head of an answer whose body has so many bytes.
+fn head(status: &str, length: usize, range: &str) -> String {
+    format!("HTTP/1.1 {status}\r\nETag: \"v1\"\r\nContent-Length: {length}\r\n{range}Connection: close\r\n\r\n")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_body_that_breaks_off_is_gone_on_with_if_the_object_is_the_same() {
+    let begun = format!("{}01234", head("200 OK", 10, ""));
+    let rest = format!("{}56789", head("206 Partial Content", 5, "Content-Range: bytes 5-9/10\r\n"));
+    let (endpoint, asked) = answers(vec![begun.clone(), rest]).await;
+    let objects = S3Objects::new(&emulator::connect(&endpoint).await, "photos");
+    let object = objects.get("a", 100).await.unwrap();
+    assert_eq!((object.bytes.as_slice(), object.version.as_str()), (b"0123456789".as_slice(), "v1"));
+    let asked = asked.await.unwrap();
+    assert!(!asked[0].contains("range: ") && !asked[0].contains("if-match: "), "{}", asked[0]);
+    assert!(asked[1].contains("range: bytes=5-") && asked[1].contains("if-match: \"v1\""), "{}", asked[1]);
+
+    // A service that knows no ranges begins anew.
+    let whole = format!("{}0123456789", head("200 OK", 10, ""));
+    let (endpoint, _) = answers(vec![begun.clone(), whole]).await;
+    let objects = S3Objects::new(&emulator::connect(&endpoint).await, "photos");
+    assert_eq!(objects.get("a", 100).await.unwrap().bytes, b"0123456789");
+
+    // Two versions are never mixed.
+    let changed = head("412 Precondition Failed", 0, "");
+    let (endpoint, _) = answers(vec![begun, changed.clone(), changed.clone(), changed]).await;
+    let objects = S3Objects::new(&emulator::connect(&endpoint).await, "photos");
+    let mixed = objects.get("a", 100).await;
+    assert!(matches!(mixed, Err(ObjectsError::Unavailable { .. })), "{mixed:?}");
 }
 
 /// What is not there will be, and what is not ours needs somebody who grants it.

@@ -52,7 +52,7 @@ impl S3Objects {
     }
 
     async fn read_on(&self, key: &str, most: u64, object: &mut Object) -> Result<(), Partly> {
-        let here = object.bytes.len();
+        let mut here = object.bytes.len();
         let resumed = (here > 0).then_some(());
         let get = || {
             let get = self.client.get_object().bucket(&self.bucket).key(key);
@@ -60,6 +60,11 @@ impl S3Objects {
             get.set_if_match(resumed.map(|()| format!("\"{}\"", object.version))).send()
         };
         let mut answer = patiently(get).await.map_err(Partly::Broken)?;
+        // Not every service goes on in the middle: one that begins anew says no range.
+        if answer.content_range.is_none() {
+            object.bytes.clear();
+            here = 0;
+        }
         let length = answer.content_length.and_then(|length| u64::try_from(length).ok()).unwrap_or_default();
         if here as u64 + length > most {
             return Err(Partly::TooLarge(here as u64 + length));
