@@ -23,7 +23,8 @@ use crate::{
 const GRANT: &str = "grant it to the worker's role: docker/cloudformation/roles.yaml has all it needs";
 /// What no row satisfies.
 const NEVER: &str = "attribute_exists(PK) AND attribute_not_exists(PK)";
-/// Longer than any message can be put off, so that it is never sent.
+/// A message that no queue takes, twice: a character that is none, and longer put off than can be.
+const NO_MESSAGE: &str = "\u{1}";
 const TOO_LONG: i32 = 901;
 
 impl Doctor {
@@ -104,7 +105,11 @@ impl Doctor {
         }
         for queue in [&queues.work, &queues.waiting, &queues.dead].into_iter().flatten() {
             let sent = self.send_nothing(queue).await;
-            self.tried(format!("sending to queue {}", queue.name), sent, &["InvalidParameterValue"]);
+            self.tried(
+                format!("sending to queue {}", queue.name),
+                sent,
+                &["InvalidParameterValue", "InvalidMessageContents"],
+            );
         }
         if let Some(work) = &queues.work {
             let seen = "not tried, as a receive would count";
@@ -127,7 +132,8 @@ impl Doctor {
     /// Sends what no queue takes.
     async fn send_nothing(&self, queue: &Queue) -> Result<(), Trouble> {
         let client = self.connection.sqs();
-        let entry = SendMessageBatchRequestEntry::builder().id("doctor").message_body("doctor").delay_seconds(TOO_LONG);
+        let entry =
+            SendMessageBatchRequestEntry::builder().id("doctor").message_body(NO_MESSAGE).delay_seconds(TOO_LONG);
         let entry = entry.build()?;
         patiently(|| client.send_message_batch().queue_url(&queue.url).entries(entry.clone()).send()).await.map(drop)
     }

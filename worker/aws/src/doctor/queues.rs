@@ -6,7 +6,10 @@ use aws_sdk_sqs::types::QueueAttributeName;
 use serde_json::Value;
 
 use super::{Doctor, SET_UP};
-use crate::{Estate, SqsQueue, names::is_fifo, setup::queues::FOURTEEN_DAYS, trouble::patiently};
+use crate::{Estate, names::is_fifo, setup::queues::FOURTEEN_DAYS, trouble::patiently};
+
+/// What SQS says of a queue that is not there.
+const GONE: [&str; 2] = ["QueueDoesNotExist", "AWS.SimpleQueueService.NonExistentQueue"];
 
 /// The queues that are there.
 #[derive(Default)]
@@ -58,14 +61,7 @@ impl Doctor {
 
     async fn queue(&mut self, name: &str) -> Option<Queue> {
         let what = format!("queue {name}");
-        let url = match SqsQueue::url(&self.connection, name).await {
-            Ok(url) => url,
-            Err(error) => {
-                let remedy = format!("{SET_UP}; or the worker lacks sqs:GetQueueUrl, or SQS cannot be reached");
-                self.fail(what, error, remedy);
-                return None;
-            }
-        };
+        let url = self.url(&what, name).await?;
         let (name, client) = (name.rsplit('/').next().unwrap_or(name).to_owned(), self.connection.sqs());
         let get = || client.get_queue_attributes().queue_url(&url).attribute_names(QueueAttributeName::All).send();
         match patiently(get).await {
@@ -77,11 +73,29 @@ impl Doctor {
                 self.fail(what, &trouble, "grant sqs:GetQueueAttributes: a worker counts what there is to do");
                 Some(Queue { name, url, attributes: HashMap::new() })
             }
+            Err(trouble) if trouble.is(&GONE) => {
+                self.fail(what, "it is not there", SET_UP);
+                None
+            }
             Err(trouble) => {
-                self.fail(what, &trouble, SET_UP);
+                self.unseen(what, &trouble, "sqs:GetQueueAttributes");
                 None
             }
         }
+    }
+
+    async fn url(&mut self, what: &str, name: &str) -> Option<String> {
+        if name.contains("://") {
+            return Some(name.to_owned());
+        }
+        let client = self.connection.sqs();
+        match patiently(|| client.get_queue_url().queue_name(name).send()).await {
+            Ok(answer) => return answer.queue_url,
+            Err(trouble) if trouble.is(&GONE) => self.fail(what, "it is not there", SET_UP),
+            Err(trouble) if trouble.is_forbidden() => self.fail(what, &trouble, "grant sqs:GetQueueUrl"),
+            Err(trouble) => self.unseen(what, &trouble, "sqs:GetQueueUrl"),
+        }
+        None
     }
 
     /// Of which kind the queues are, by their names.
