@@ -192,6 +192,34 @@ async fn queues_and_news_that_are_broken_are_told() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_fifo_queue_needs_another_beside_it_and_somebody_else_who_tells_it() {
+    let fifo = [
+        ("SPARKS_AWS_QUEUE", "work.fifo"),
+        ("SPARKS_AWS_DEAD_LETTER_QUEUE", "dead.fifo"),
+        ("SPARKS_AWS_WAITING_QUEUE", "waiting"),
+    ];
+    let account = Account::new(&fifo).await;
+    Examination::of(&account, None).has("fail", "news of originals/", "nobody tells queue work.fifo");
+    let bridge = aws_sdk_s3::types::EventBridgeConfiguration::builder().build();
+    let told = NotificationConfiguration::builder().event_bridge_configuration(bridge).build();
+    let put = account.emulator.connect().await.s3().put_bucket_notification_configuration().bucket(BUCKET);
+    put.notification_configuration(told).send().await.unwrap();
+    let examined = Examination::of(&account, None);
+    examined.has("warn", "news of originals/", "EventBridge");
+    assert_eq!(examined.code, Some(0), "{:#?}", examined.others_than("ok"));
+
+    let with = |name: &str, value: &str| {
+        let output = account.command(["doctor"]).env(name, value).output().unwrap();
+        assert_eq!(output.status.code(), Some(1));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let lacking = with("SPARKS_AWS_WAITING_QUEUE", "");
+    assert!(lacking.contains("fail  kinds of queues: a FIFO queue cannot put off"), "{lacking}");
+    let mixed = with("SPARKS_AWS_DEAD_LETTER_QUEUE", "waiting");
+    assert!(mixed.contains("fail  kinds of queues: work is FIFO, dead letters are standard"), "{mixed}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn what_a_worker_may_not_do_is_told_with_the_action() {
     let account = account().await;
     let proxy = Proxy::start(&account.emulator.endpoint()).await;

@@ -50,6 +50,17 @@ const FORBIDDEN: [&str; 14] = [
     "UnrecognizedClientException",
 ];
 
+/// What is wrong with whoever asks, and not with what they ask for.
+const KEYS: [&str; 7] = [
+    "ExpiredToken",
+    "ExpiredTokenException",
+    "InvalidAccessKeyId",
+    "InvalidClientTokenId",
+    "InvalidSignatureException",
+    "SignatureDoesNotMatch",
+    "UnrecognizedClientException",
+];
+
 impl Trouble {
     /// Whether the service only has too much to do.
     pub fn is_busy(&self) -> bool {
@@ -68,8 +79,12 @@ impl Trouble {
 
     /// What happened, and who can help.
     pub fn denial(&self) -> String {
-        let grant = "grant it to the worker's role (docker/cloudformation/roles.yaml has all it needs)";
-        format!("{}; {grant}; `sparks doctor` says what else is missing", self.words)
+        let remedy = match self.code.as_deref() {
+            Some("RequestTimeTooSkewed") => "set the clock of this machine",
+            Some(code) if KEYS.contains(&code) => "the keys are wrong or have ended: give the worker others",
+            _ => "grant it to the worker's role (docker/cloudformation/roles.yaml has all it needs)",
+        };
+        format!("{}; {remedy}; `sparks doctor` says what else is missing", self.words)
     }
 
     /// Whether it is called so.
