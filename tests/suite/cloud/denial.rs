@@ -73,11 +73,11 @@ async fn processed(account: &Account) -> usize {
     count(&account.store.read_log(&Position::default(), 1000).await.unwrap(), "PhotoProcessed")
 }
 
-/// Photos come, the worker is refused this part of its work twice, then it is granted.
-async fn check(part: &'static str, action: &'static str) {
+/// Photos come, the worker is refused these parts of its work twice; then all is granted.
+async fn check(parts: &'static [&'static str], action: &'static str) {
     let account = Account::new(&IMPATIENT).await;
     let proxy = Proxy::start(&account.emulator.endpoint()).await;
-    proxy.judge(move |target, _| target.starts_with(part).then(|| denied(target, action)));
+    proxy.judge(move |target, _| parts.iter().any(|part| target.starts_with(part)).then(|| denied(target, action)));
     let photos: Vec<Photo> = (0..4).map(|n| photo(n, &[n as usize])).collect();
     for photo in &photos {
         account.upload(&row(photo), photo.jpeg.clone()).await;
@@ -86,27 +86,33 @@ async fn check(part: &'static str, action: &'static str) {
     until("refused twice", async || worker.said(&[LACKING]) >= 2).await;
     let named = worker.said(&[LACKING, action, "sparks doctor"]);
     assert!(named >= 2, "{named} lines name action and remedy");
-    assert!(account.text(["dlq", "ls"]).contains("no dead letters"), "{part}");
+    assert!(account.text(["dlq", "ls"]).contains("no dead letters"), "{parts:?}");
     proxy.judge(|_, _| None);
     until("all photos are processed", async || processed(&account).await == photos.len()).await;
     until("messages are worked off again", async || worker.said(&["messages are worked off again"]) > 0).await;
     drop(worker);
-    assert!(account.text(["dlq", "ls"]).contains("no dead letters"), "{part}");
+    assert!(account.text(["dlq", "ls"]).contains("no dead letters"), "{parts:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_commit_that_is_not_allowed_costs_no_message() {
-    check("DynamoDB_20120810.TransactWriteItems", "dynamodb:UpdateItem").await;
+    check(&["DynamoDB_20120810.TransactWriteItems"], "dynamodb:UpdateItem").await;
+}
+
+/// What is refused cannot even be given back: it comes again when its lease has ended.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_queue_that_takes_nothing_back_loses_no_message() {
+    check(&["DynamoDB_20120810.TransactWriteItems", "AmazonSQS.SendMessage"], "dynamodb:UpdateItem").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn pictures_that_may_not_be_stored_cost_no_message() {
-    check("PUT /photos/processed/", "s3:PutObject").await;
+    check(&["PUT /photos/processed/"], "s3:PutObject").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_queue_that_is_not_ours_to_read_costs_no_message() {
-    check("AmazonSQS.ReceiveMessage", "sqs:ReceiveMessage").await;
+    check(&["AmazonSQS.ReceiveMessage"], "sqs:ReceiveMessage").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
