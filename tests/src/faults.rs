@@ -321,6 +321,6 @@ impl Queue for Faulty<dyn Queue> {
 #[async_trait]
 impl Publisher for Faulty<dyn Publisher> {
     async fn publish(&self, notices: &[Notice]) -> Result<(), PublishError> {
-        self.pass("publisher.publish", self.inner.publish(notices), || PublishError(BROKEN.into())).await
+        self.pass("publisher.publish", self.inner.publish(notices), || PublishError::Unavailable(BROKEN.into())).await
     }
 }

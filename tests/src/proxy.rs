@@ -38,6 +38,7 @@ struct State {
     client: Client<HttpConnector, Full<Bytes>>,
     down: AtomicBool,
     latency: Mutex<Duration>,
+    date: Mutex<Option<String>>,
     judge: Mutex<Option<Judge>>,
     seen: Mutex<Vec<String>>,
 }
@@ -56,6 +57,7 @@ impl Proxy {
             client: Client::builder(TokioExecutor::new()).build_http(),
             down: AtomicBool::new(false),
             latency: Mutex::default(),
+            date: Mutex::default(),
             judge: Mutex::default(),
             seen: Mutex::default(),
         });
@@ -81,6 +83,11 @@ impl Proxy {
     /// From now on this decides which requests are answered with what; the others go through.
     pub fn judge(&self, judge: impl Fn(&str, &[u8]) -> Option<Answer> + Send + Sync + 'static) {
         *self.state.judge.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(judge));
+    }
+
+    /// From now on answers say that they are of this time.
+    pub fn set_date(&self, date: &str) {
+        *self.state.date.lock().unwrap_or_else(PoisonError::into_inner) = Some(date.to_owned());
     }
 
     /// The requests since the last time, by target.
@@ -149,6 +156,10 @@ async fn answer(state: Arc<State>, request: Request<Incoming>) -> Result<Respons
     let body = body.collect().await.map_err(|_| Silence)?.to_bytes();
     // The body goes in one piece, whatever it came in; without one its length stays what the service says.
     parts.headers.remove("transfer-encoding");
+    let date = state.date.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    if let Some(date) = date.and_then(|date| date.parse().ok()) {
+        parts.headers.insert("date", date);
+    }
     Ok(Response::from_parts(parts, Full::from(body)))
 }
 
@@ -156,6 +167,16 @@ async fn answer(state: Arc<State>, request: Request<Incoming>) -> Result<Respons
 pub fn throttled() -> Answer {
     let words = r#"{"__type":"com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException","message":"The level of configured provisioned throughput for the table was exceeded."}"#;
     (400, words.to_owned())
+}
+
+/// What a service says to whoever may not. S3 says it in XML, the others in JSON.
+pub fn denied(target: &str, action: &str) -> Answer {
+    let words = format!("User: arn:aws:iam::000000000000:role/worker is not authorized to perform: {action}");
+    let words = match target.starts_with("DynamoDB_") || target.starts_with("AmazonSQS") {
+        true => format!(r#"{{"__type":"AccessDeniedException","message":"{words}"}}"#),
+        false => format!("<Error><Code>AccessDenied</Code><Message>{words}</Message></Error>"),
+    };
+    (403, words)
 }
 
 /// What DynamoDB says of a transaction that met another, for so many actions.

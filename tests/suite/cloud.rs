@@ -3,7 +3,9 @@
 
 mod cloud {
     mod account;
+    mod denial;
     mod deployment;
+    mod doctor;
     mod faults;
     mod identity;
     mod objects;

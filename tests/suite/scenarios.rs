@@ -15,12 +15,16 @@ mod chaos;
 mod command_line;
 #[path = "scenarios/dead_letters.rs"]
 mod dead_letters;
+#[path = "scenarios/doctor.rs"]
+mod doctor;
 #[path = "scenarios/explain.rs"]
 mod explain;
 #[path = "scenarios/forms.rs"]
 mod forms;
 #[path = "scenarios/fuzzed_messages.rs"]
 mod fuzzed_messages;
+#[path = "scenarios/image.rs"]
+mod image;
 #[path = "scenarios/inbox.rs"]
 mod inbox;
 #[path = "scenarios/isolation.rs"]

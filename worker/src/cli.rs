@@ -22,6 +22,7 @@ Examples:
   sparks synth /tmp/album --photos 200 --identities 25
   sparks ingest /tmp/album --faces synthetic
   sparks verify                            is the table what the log says?
+  sparks doctor                            would a worker work here?
   sparks dlq ls --by reason                what could not be done?
   sparks tail -f                           what others are told
 
@@ -130,6 +131,16 @@ Examples:
 
 What is there stays as it is, so it is safe to repeat. A data folder needs no setup.")]
     Setup(SetupArgs),
+    /// Look whether a worker would work here: machine, models, and everything it depends on
+    #[command(after_help = "\
+Examples:
+  sparks doctor --config aws.toml          tables, queues, topics, bucket, who tells whom, permissions
+  sparks doctor --data /var/lib/sparks     a data folder
+  sparks doctor --offline                  whether this binary works on this machine
+  sparks doctor --json | jq 'select(.state != \"ok\")'
+
+Nothing is changed and no message is received. Exit code 1 if a worker would not work, with what helps.")]
+    Doctor(DoctorArgs),
     /// Make everything that is ours anew from the log
     Rebuild,
     /// Compare the table with the log

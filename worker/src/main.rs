@@ -62,6 +62,7 @@ async fn run(cli: Cli, output: &mut Output) -> anyhow::Result<ExitCode> {
         Command::Items(args) => commands::items::run(global, args, output).await,
         Command::Events(args) => commands::events::run(global, args, output).await,
         Command::Setup(args) => commands::setup::run(global, args, output).await,
+        Command::Doctor(args) => commands::doctor::run(global, args, output).await,
         Command::Rebuild => commands::rebuild::rebuild(global, output).await,
         Command::Verify(args) => commands::rebuild::verify(global, args, output).await,
         Command::Config(args) => commands::config::run(global, args, output),

@@ -133,8 +133,19 @@ fn tables(settings: &Settings) -> Tables {
 
 /// Who makes what is missing in the cloud, and what that is.
 pub async fn setup(settings: &Settings, dry_run: bool) -> (Setup, Estate) {
+    (Setup::new(&connection(settings).await, dry_run), estate(settings))
+}
+
+/// Who looks at what is there in the cloud, and what that should be.
+pub async fn doctor(settings: &Settings) -> (sparks_aws::Doctor, Estate) {
+    let doctor = sparks_aws::Doctor::new(&connection(settings).await, settings.queue.max_receives);
+    (doctor, estate(settings))
+}
+
+/// Everything in the cloud, by name.
+fn estate(settings: &Settings) -> Estate {
     let aws = &settings.aws;
-    let estate = Estate {
+    Estate {
         tables: tables(settings),
         bucket: settings.bucket.clone(),
         prefixes: ["originals/", "profiles/", "profile-pictures/"].map(str::to_owned).to_vec(),
@@ -145,8 +156,7 @@ pub async fn setup(settings: &Settings, dry_run: bool) -> (Setup, Estate) {
         notices: [&aws.thumbnails_topic, &aws.events_topic].into_iter().filter_map(|name| optional(name)).collect(),
         visibility: settings.queue.visibility_seconds,
         max_deaths: settings.queue.max_deaths,
-    };
-    (Setup::new(&connection(settings).await, dry_run), estate)
+    }
 }
 
 /// A setting that is left empty says nothing.

@@ -17,6 +17,8 @@ pub struct Failure {
 pub enum Cause {
     /// Something we depend on did not answer.
     Unavailable,
+    /// We may not do what every message needs: an outage until somebody grants it.
+    Denied,
     /// Others were faster, again and again.
     Contended,
     /// The platform has not made the photo's row.
@@ -25,6 +27,8 @@ pub enum Cause {
     NoUserRow,
     /// The object is not there.
     NoObject,
+    /// The object is closed to us, and others are not.
+    ForbiddenObject,
     /// The message says nothing we know.
     Malformed,
     /// The message names an object that is not called like one of ours.
@@ -51,12 +55,14 @@ pub enum Class {
 }
 
 impl Cause {
-    const ALL: [Self; 11] = [
+    const ALL: [Self; 13] = [
         Self::Unavailable,
+        Self::Denied,
         Self::Contended,
         Self::NoImageRow,
         Self::NoUserRow,
         Self::NoObject,
+        Self::ForbiddenObject,
         Self::Malformed,
         Self::BadKey,
         Self::OtherBucket,
@@ -68,7 +74,9 @@ impl Cause {
     /// What helps against it.
     pub fn class(self) -> Class {
         match self {
-            Self::Unavailable | Self::Contended => Class::Transient,
+            Self::Unavailable | Self::Denied | Self::Contended => Class::Transient,
+            // It may be opened while we try; after that, a human has to.
+            Self::ForbiddenObject => Class::Transient,
             Self::NoImageRow | Self::NoUserRow | Self::NoObject => Class::NotYet,
             Self::Malformed | Self::BadKey | Self::OtherBucket => Class::Poison,
             Self::NotTheirs | Self::Fault | Self::WorkerDied => Class::Poison,
@@ -79,10 +87,12 @@ impl Cause {
     pub fn code(self) -> &'static str {
         match self {
             Self::Unavailable => "unavailable",
+            Self::Denied => "denied",
             Self::Contended => "contended",
             Self::NoImageRow => "no-image-row",
             Self::NoUserRow => "no-user-row",
             Self::NoObject => "no-object",
+            Self::ForbiddenObject => "forbidden-object",
             Self::Malformed => "malformed",
             Self::BadKey => "bad-key",
             Self::OtherBucket => "other-bucket",
@@ -129,6 +139,7 @@ impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
         let cause = match error {
             StoreError::Unavailable(_) => Cause::Unavailable,
+            StoreError::Denied(_) => Cause::Denied,
             StoreError::Unreadable(_) => Cause::Fault,
         };
         Self::new(cause, error)
@@ -139,7 +150,9 @@ impl From<ObjectsError> for Failure {
     fn from(error: ObjectsError) -> Self {
         let cause = match error {
             ObjectsError::NotFound(_) => Cause::NoObject,
-            ObjectsError::Unavailable { .. } | ObjectsError::Forbidden { .. } => Cause::Unavailable,
+            ObjectsError::Forbidden { .. } => Cause::ForbiddenObject,
+            ObjectsError::Denied { .. } => Cause::Denied,
+            ObjectsError::Unavailable { .. } => Cause::Unavailable,
             ObjectsError::TooLarge { .. } | ObjectsError::BadKey(_) => Cause::Fault,
         };
         Self::new(cause, error)
@@ -178,7 +191,11 @@ impl From<DarkroomError> for Failure {
 
 impl From<PublishError> for Failure {
     fn from(error: PublishError) -> Self {
-        Self::new(Cause::Unavailable, error)
+        let cause = match error {
+            PublishError::Unavailable(_) => Cause::Unavailable,
+            PublishError::Denied(_) => Cause::Denied,
+        };
+        Self::new(cause, error)
     }
 }
 

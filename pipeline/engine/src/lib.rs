@@ -2,9 +2,11 @@
 //!
 //! Deliberately absent: any technology. What talks to a disk or a network lives behind a port, in an adapter.
 
+mod adoption;
 mod backfill;
 mod cpu;
 mod failure;
+mod finding;
 mod gallery_index;
 mod message;
 mod pipeline;
@@ -19,9 +21,11 @@ mod stages;
 mod turn;
 mod users;
 
+pub use adoption::Unadopted;
 pub use backfill::{Backfill, Backfilled};
 pub use cpu::{Cpu, Crashed};
 pub use failure::{Cause, Class, Failure};
+pub use finding::{Finding, State};
 pub use gallery_index::{GalleryIndex, Known};
 pub use message::{
     DeleteRef, FinishedVariants, Malformed, PhotoRef, ProfileRef, RemovedRef, Request, understand, upload_event,

@@ -55,7 +55,7 @@ impl Snapshot {
 pub struct Snapshots {
     objects: Arc<dyn Objects>,
     key: String,
-    /// How many events the last one covers.
+    /// How many events the last one covers, or was to cover.
     covered: AtomicU64,
 }
 
@@ -103,11 +103,11 @@ impl Snapshots {
         position.events() <= self.covered.load(Ordering::Relaxed)
     }
 
+    /// Writes the snapshot. One that cannot be written is not worth trying again before much more has happened.
     pub(crate) async fn write(&self, snapshot: &Snapshot) -> Result<(), ObjectsError> {
+        self.covered.store(snapshot.position().events(), Ordering::Relaxed);
         let bytes = serde_json::to_vec(snapshot).unwrap_or_default();
         let content = Content { content_type: "application/json", cache_control: "no-cache" };
-        self.objects.put(&self.key, bytes, content, PutMode::Replace).await?;
-        self.covered.store(snapshot.position().events(), Ordering::Relaxed);
-        Ok(())
+        self.objects.put(&self.key, bytes, content, PutMode::Replace).await.map(drop)
     }
 }

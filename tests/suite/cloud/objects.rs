@@ -93,7 +93,7 @@ async fn a_forbidden_object_is_told_from_a_missing_one() {
     let emulator = Emulator::start().await;
     let proxy = Proxy::start(&emulator.endpoint()).await;
     let objects = S3Objects::new(&emulator::connect(&proxy.endpoint()).await, &emulator.bucket().await);
-    let forbidden = |objects: &Result<(), ObjectsError>| matches!(objects, Err(ObjectsError::Forbidden { .. }));
+    let denied = |objects: &Result<(), ObjectsError>| matches!(objects, Err(ObjectsError::Denied { .. }));
     assert!(matches!(objects.get("a", 10).await, Err(ObjectsError::NotFound(_))));
     let words = "<Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>";
     proxy.judge(move |_, _| Some((403, words.to_owned())));
@@ -104,9 +104,23 @@ async fn a_forbidden_object_is_told_from_a_missing_one() {
         objects.delete("a").await,
         objects.put("a", vec![1], content, PutMode::Replace).await.map(drop),
     ] {
-        assert!(forbidden(&refused), "{refused:?}");
-        assert!(refused.unwrap_err().to_string().contains("s3:GetObject"), "the remedy is not named");
+        assert!(denied(&refused), "{refused:?}");
+        assert!(refused.unwrap_err().to_string().contains("sparks doctor"), "the remedy is not named");
     }
+    let words_of = |refused: Result<(), ObjectsError>| refused.unwrap_err().to_string();
+    let unsure = words_of(objects.get("a", 10).await.map(drop));
+    assert!(unsure.contains("s3:ListBucket") && unsure.contains("missing"), "{unsure}");
     let checked = objects.check().await;
-    assert!(matches!(checked, Err(ObjectsError::Unavailable { .. })), "{checked:?}");
+    assert!(denied(&checked), "{checked:?}");
+
+    proxy.judge(move |target, _| target.ends_with("/closed").then(|| (403, words.to_owned())));
+    let alone = [objects.get("originals/closed", 10).await.map(drop), objects.head("originals/closed").await.map(drop)];
+    for refused in alone {
+        assert!(matches!(refused, Err(ObjectsError::Forbidden { .. })), "{refused:?}");
+    }
+    assert!(matches!(objects.get("originals/open", 10).await, Err(ObjectsError::NotFound(_))));
+
+    proxy.judge(move |target, _| target.contains("/originals/").then(|| (403, words.to_owned())));
+    let all = objects.get("originals/closed", 10).await.map(drop);
+    assert!(denied(&all), "{all:?}");
 }

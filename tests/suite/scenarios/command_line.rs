@@ -78,6 +78,7 @@ fn completions_and_help_are_there() {
         &["persons", "--help"],
         &["explain", "--help"],
         &["faces", "eval", "--help"],
+        &["doctor", "--help"],
     ] {
         assert!(sparks.text(command).contains("Example"), "{command:?}");
     }

@@ -114,6 +114,18 @@ impl Connection {
         aws_sdk_ssm::Client::from_conf(config.build())
     }
 
+    /// STS, which knows who we are.
+    pub(crate) fn sts(&self) -> aws_sdk_sts::Client {
+        let mut config = aws_sdk_sts::config::Builder::from(&self.shared);
+        config.set_endpoint_url(self.everywhere());
+        aws_sdk_sts::Client::from_conf(config.build())
+    }
+
+    /// The region, if anybody has said which.
+    pub(crate) fn region(&self) -> Option<String> {
+        self.shared.region().map(ToString::to_string)
+    }
+
     fn everywhere(&self) -> Option<String> {
         self.shared.endpoint_url().map(str::to_owned)
     }

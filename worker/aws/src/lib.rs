@@ -2,6 +2,7 @@
 //! for secrets.
 
 mod connect;
+mod doctor;
 mod dynamo;
 mod names;
 mod s3;
@@ -12,6 +13,7 @@ mod ssm;
 mod trouble;
 
 pub use connect::{Access, Connection, Endpoints};
+pub use doctor::Doctor;
 pub use dynamo::{DynamoStore, Tables};
 pub use s3::S3Objects;
 pub use setup::{Done, Estate, Setup, SetupError, Step};

@@ -25,6 +25,9 @@ const PAGE: i32 = 1000;
 /// How often a body that breaks off is gone on with.
 const RESUMES: usize = 3;
 
+/// What no object is called: to read it is to learn whether we may read at all.
+pub(crate) const NOT_THERE: &str = "sparks-doctor-looks-for-what-is-not-there";
+
 /// Why an object is only partly here.
 enum Partly {
     /// It has so many bytes: more than asked for.
@@ -48,6 +51,29 @@ impl S3Objects {
                 Err(Partly::Broken(_)) if !object.bytes.is_empty() && resumes.next().is_some() => {}
                 read => return read.map(|()| object),
             }
+        }
+    }
+
+    /// Why S3 says 403 to whoever reads this object: because we may read none, or because of the object itself.
+    ///
+    /// The bucket, and an object that is not there, tell which. Without `s3:ListBucket` S3 says 403 of missing objects, too,
+    /// so that nobody can tell; with it, whoever may read gets a 404 for an object that is not there, and a 403 is about the
+    /// one object. A key of KMS stands before many objects: what it refuses is no single one.
+    async fn closed(&self, key: &str, trouble: Trouble) -> ObjectsError {
+        let (whole, reason) = (key.to_owned(), trouble.denial());
+        let listed = patiently(|| self.client.head_bucket().bucket(&self.bucket).send()).await;
+        if listed.is_err_and(|trouble| trouble.is_forbidden()) {
+            let missing = "without s3:ListBucket S3 says the same of an object that is missing";
+            return ObjectsError::Denied { key: whole, reason: format!("{reason}; {missing}") };
+        }
+        let beside = format!("{}{NOT_THERE}", &key[..key.rfind('/').map_or(0, |slash| slash + 1)]);
+        let other = patiently(|| self.client.get_object().bucket(&self.bucket).key(&beside).send()).await;
+        match other {
+            Err(other) if other.status == Some(404) && !trouble.words.contains("kms:") => {
+                let reason = format!("{trouble}; others beside it are open to us: look at its owner and its key");
+                ObjectsError::Forbidden { key: whole, reason }
+            }
+            _ => ObjectsError::Denied { key: whole, reason },
         }
     }
 
@@ -86,10 +112,14 @@ impl S3Objects {
 impl Objects for S3Objects {
     async fn get(&self, key: &str, most_bytes: u64) -> Result<Object, ObjectsError> {
         object_key(key)?;
-        self.read(key, most_bytes).await.map_err(|partly| match partly {
-            Partly::TooLarge(bytes) => ObjectsError::TooLarge { key: key.to_owned(), bytes, most: most_bytes },
-            Partly::Broken(trouble) => failed(key, trouble),
-        })
+        match self.read(key, most_bytes).await {
+            Ok(object) => Ok(object),
+            Err(Partly::TooLarge(bytes)) => {
+                Err(ObjectsError::TooLarge { key: key.to_owned(), bytes, most: most_bytes })
+            }
+            Err(Partly::Broken(trouble)) if trouble.is_forbidden() => Err(self.closed(key, trouble).await),
+            Err(Partly::Broken(trouble)) => Err(failed(key, trouble)),
+        }
     }
 
     async fn put(&self, key: &str, body: Vec<u8>, content: Content, mode: PutMode) -> Result<bool, ObjectsError> {
@@ -127,10 +157,13 @@ impl Objects for S3Objects {
     async fn head(&self, key: &str) -> Result<Option<u64>, ObjectsError> {
         object_key(key)?;
         let head = || self.client.head_object().bucket(&self.bucket).key(key).send();
-        match patiently(head).await.map_err(|trouble| failed(key, trouble)) {
+        match patiently(head).await {
             Ok(answer) => Ok(Some(answer.content_length.and_then(|n| u64::try_from(n).ok()).unwrap_or_default())),
-            Err(ObjectsError::NotFound(_)) => Ok(None),
-            Err(error) => Err(error),
+            Err(trouble) if trouble.is_forbidden() => Err(self.closed(key, trouble).await),
+            Err(trouble) => match failed(key, trouble) {
+                ObjectsError::NotFound(_) => Ok(None),
+                error => Err(error),
+            },
         }
     }
 
@@ -158,8 +191,13 @@ impl Objects for S3Objects {
     async fn check(&self) -> Result<(), ObjectsError> {
         let head = || self.client.head_bucket().bucket(&self.bucket).send();
         patiently(head).await.map(drop).map_err(|trouble| {
-            let reason = format!("bucket {}: {trouble}", self.bucket);
-            ObjectsError::Unavailable { key: "check".into(), reason }
+            let (key, place) = ("check".to_owned(), format!("bucket {}", self.bucket));
+            match trouble.is_forbidden() {
+                true => {
+                    ObjectsError::Denied { key, reason: trouble.in_place(&format!("{place}: s3:ListBucket")).denial() }
+                }
+                false => ObjectsError::Unavailable { key, reason: trouble.in_place(&place).words },
+            }
         })
     }
 }
@@ -170,8 +208,8 @@ fn failed(key: &str, trouble: Trouble) -> ObjectsError {
     match trouble.status {
         Some(404) if !trouble.is(&["NoSuchBucket"]) => ObjectsError::NotFound(key),
         _ if trouble.is_forbidden() => {
-            let grant = "grant s3:GetObject, s3:PutObject, s3:DeleteObject and s3:ListBucket";
-            ObjectsError::Forbidden { key, reason: format!("{trouble}; {grant}") }
+            let all = "s3:GetObject, s3:PutObject, s3:DeleteObject and s3:ListBucket are needed";
+            ObjectsError::Denied { key, reason: format!("{}; {all}", trouble.denial()) }
         }
         _ => ObjectsError::Unavailable { key, reason: trouble.words },
     }

@@ -55,8 +55,8 @@ impl SnsPublisher {
             return Ok(name.to_owned());
         }
         let found = find_topic(&connection.sns(), name).await;
-        let found = found.map_err(|trouble| PublishError(format!("topic {name}: {trouble}")))?;
-        found.ok_or_else(|| PublishError(format!("there is no topic {name}: make it with `sparks setup`")))
+        let found = found.map_err(|trouble| PublishError::from(trouble.in_place(&format!("topic {name}"))))?;
+        found.ok_or_else(|| PublishError::Unavailable(format!("there is no topic {name}: make it with `sparks setup`")))
     }
 
     /// Publishes all of them, those that failed again.
@@ -75,10 +75,10 @@ impl SnsPublisher {
                 answer.failed.unwrap_or_default().into_iter().map(|failure| (failure.id.clone(), failure)).collect();
             entries.retain(|entry| refused.contains_key(entry.id()));
             let Some(failure) = refused.into_values().next() else { continue };
-            let reason = format!("topic {arn}: {}: {}", failure.code, failure.message.unwrap_or_default());
+            let words = format!("topic {arn}: {}: {}", failure.code, failure.message.unwrap_or_default());
             match pauses.next().filter(|_| !failure.sender_fault) {
                 Some(pause) => tokio::time::sleep(pause).await,
-                None => return Err(PublishError(reason)),
+                None => return Err(Trouble { code: Some(failure.code), status: None, words }.into()),
             }
         }
         Ok(())
@@ -137,7 +137,7 @@ pub(crate) async fn find_topic(client: &Client, name: &str) -> Result<Option<Str
 }
 
 fn entry(n: usize, notice: &Notice, body: String, fifo: bool) -> Result<PublishBatchRequestEntry, PublishError> {
-    let built = |error: aws_sdk_sns::error::BuildError| PublishError(error.to_string());
+    let built = |error: aws_sdk_sns::error::BuildError| PublishError::Unavailable(error.to_string());
     let event_type = MessageAttributeValue::builder().data_type("String").string_value(&notice.event_type);
     let entry = PublishBatchRequestEntry::builder()
         .id(n.to_string())
@@ -149,8 +149,10 @@ fn entry(n: usize, notice: &Notice, body: String, fifo: bool) -> Result<PublishB
 }
 
 fn failed(arn: &str, trouble: &Trouble) -> PublishError {
-    PublishError(match trouble.is(&["NotFound", "NotFoundException"]) {
-        true => format!("there is no topic {arn}: make it with `sparks setup`, or leave it out of the settings"),
-        false => format!("topic {arn}: {trouble}"),
-    })
+    match trouble.is(&["NotFound", "NotFoundException"]) {
+        true => PublishError::Unavailable(format!(
+            "there is no topic {arn}: make it with `sparks setup`, or leave it out of the settings"
+        )),
+        false => trouble.in_place(&format!("topic {arn}")).into(),
+    }
 }

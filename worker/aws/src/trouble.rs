@@ -33,13 +33,32 @@ const BUSY: [&str; 11] = [
 ];
 
 /// What a refusal for want of permissions is called.
-const FORBIDDEN: [&str; 6] = [
+const FORBIDDEN: [&str; 14] = [
     "AccessDenied",
     "AccessDeniedException",
     "AuthorizationError",
+    "AuthorizationErrorException",
+    "ExpiredToken",
+    "ExpiredTokenException",
     "InvalidAccessKeyId",
-    "UnrecognizedClientException",
+    "InvalidClientTokenId",
+    "InvalidSignatureException",
+    "KMSAccessDeniedException",
+    "KmsAccessDenied",
+    "RequestTimeTooSkewed",
     "SignatureDoesNotMatch",
+    "UnrecognizedClientException",
+];
+
+/// What is wrong with whoever asks, and not with what they ask for.
+const KEYS: [&str; 7] = [
+    "ExpiredToken",
+    "ExpiredTokenException",
+    "InvalidAccessKeyId",
+    "InvalidClientTokenId",
+    "InvalidSignatureException",
+    "SignatureDoesNotMatch",
+    "UnrecognizedClientException",
 ];
 
 impl Trouble {
@@ -51,6 +70,21 @@ impl Trouble {
     /// Whether what was asked for is not ours to have.
     pub fn is_forbidden(&self) -> bool {
         self.code.as_deref().is_some_and(|code| FORBIDDEN.contains(&code)) || matches!(self.status, Some(401 | 403))
+    }
+
+    /// The same, and where it was.
+    pub fn in_place(&self, place: &str) -> Self {
+        Self { words: format!("{place}: {}", self.words), ..self.clone() }
+    }
+
+    /// What happened, and who can help.
+    pub fn denial(&self) -> String {
+        let remedy = match self.code.as_deref() {
+            Some("RequestTimeTooSkewed") => "set the clock of this machine",
+            Some(code) if KEYS.contains(&code) => "the keys are wrong or have ended: give the worker others",
+            _ => "grant it to the worker's role (docker/cloudformation/roles.yaml has all it needs)",
+        };
+        format!("{}; {remedy}; `sparks doctor` says what else is missing", self.words)
     }
 
     /// Whether it is called so.
@@ -122,18 +156,18 @@ pub(crate) fn pauses() -> impl Iterator<Item = Duration> {
 
 impl From<Trouble> for StoreError {
     fn from(trouble: Trouble) -> Self {
-        Self::Unavailable(trouble.words)
+        if trouble.is_forbidden() { Self::Denied(trouble.denial()) } else { Self::Unavailable(trouble.words) }
     }
 }
 
 impl From<Trouble> for QueueError {
     fn from(trouble: Trouble) -> Self {
-        Self::Unavailable(trouble.words)
+        if trouble.is_forbidden() { Self::Denied(trouble.denial()) } else { Self::Unavailable(trouble.words) }
     }
 }
 
 impl From<Trouble> for PublishError {
     fn from(trouble: Trouble) -> Self {
-        Self(trouble.words)
+        if trouble.is_forbidden() { Self::Denied(trouble.denial()) } else { Self::Unavailable(trouble.words) }
     }
 }

@@ -40,7 +40,7 @@ pub(crate) enum DatabaseError {
     Newer(String),
 }
 
-const SCHEMA: i64 = 3;
+pub(crate) const SCHEMA: i64 = 3;
 
 /// The steps from schema 1 on.
 const MIGRATIONS: [&str; 2] = [include_str!("schema_2.sql"), include_str!("schema_3.sql")];

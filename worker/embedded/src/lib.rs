@@ -5,6 +5,7 @@
 
 mod backend;
 mod database;
+mod doctor;
 mod faces;
 mod files;
 mod intake;
@@ -17,6 +18,7 @@ mod rows;
 mod store;
 
 pub use backend::{Embedded, OpenError};
+pub use doctor::Doctor;
 pub use files::FileObjects;
 pub use intake::{Intake, Submission, Upload};
 pub use publisher::FilePublisher;

@@ -48,6 +48,13 @@ impl Owners {
         names.filter(|name| !name.ends_with(UNSEEN) && self.is_dead(name)).collect()
     }
 
+    /// The processes that have not ended.
+    pub fn alive(&self) -> Vec<String> {
+        let files = fs::read_dir(&self.folder).into_iter().flatten().flatten();
+        let names = files.filter_map(|file| file.file_name().into_string().ok());
+        names.filter(|name| !name.ends_with(UNSEEN) && !self.is_dead(name)).collect()
+    }
+
     /// Removes what processes left behind that ended while they were being registered.
     fn sweep(&self) {
         let files = fs::read_dir(&self.folder).into_iter().flatten().flatten();

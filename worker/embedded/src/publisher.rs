@@ -49,14 +49,14 @@ impl Publisher for FilePublisher {
             file.write_all(lines.as_bytes())
         };
         let appended = tokio::task::spawn_blocking(append).await.unwrap_or_else(|e| Err(io::Error::other(e)));
-        appended.map_err(|error| PublishError(format!("{}: {error}", self.path.display())))
+        appended.map_err(|error| PublishError::Unavailable(format!("{}: {error}", self.path.display())))
     }
 
     async fn check(&self) -> Result<(), PublishError> {
         let path = self.path.clone();
         let open = move || OpenOptions::new().create(true).append(true).open(&path).map(drop);
         let opened = tokio::task::spawn_blocking(open).await.unwrap_or_else(|e| Err(io::Error::other(e)));
-        opened.map_err(|error| PublishError(format!("{}: {error}", self.path.display())))
+        opened.map_err(|error| PublishError::Unavailable(format!("{}: {error}", self.path.display())))
     }
 }
 

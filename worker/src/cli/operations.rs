@@ -14,6 +14,13 @@ pub struct SetupArgs {
 }
 
 #[derive(Debug, Args)]
+pub struct DoctorArgs {
+    /// Ask no service, and look at no data folder: only whether this binary works on this machine
+    #[arg(long)]
+    pub offline: bool,
+}
+
+#[derive(Debug, Args)]
 pub struct SendArgs {
     /// Files with a message each; - is standard input
     #[arg(required = true, value_name = "FILE")]

@@ -4,6 +4,7 @@ pub mod backfill;
 pub mod completions;
 pub mod config;
 pub mod dlq;
+pub mod doctor;
 pub mod events;
 pub mod explain;
 pub mod faces;

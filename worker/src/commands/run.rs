@@ -4,7 +4,7 @@ use std::{process::ExitCode, sync::Arc, time::Duration};
 
 use anyhow::Context;
 use sparks_config::Settings;
-use sparks_engine::{Cpu, Pipeline, Publisher, Silent, Store};
+use sparks_engine::{Cpu, Pipeline, Publisher, Silent, Store, Unadopted};
 
 use crate::{
     backend::Backend,
@@ -23,6 +23,7 @@ pub async fn run(global: &Global, args: RunArgs) -> anyhow::Result<ExitCode> {
     let analyzer = wiring::analyzer(&settings, &cpu)?;
     let shutdown = Shutdown::listen().context("cannot listen for signals")?;
     let backend = wiring::open_or_create(&settings).await?;
+    refuse_unadopted(&backend).await?;
     let metrics = Metrics::new();
     let index = wiring::index(&settings, &backend).await?;
     let pipeline =
@@ -74,6 +75,14 @@ pub async fn run(global: &Global, args: RunArgs) -> anyhow::Result<ExitCode> {
     }
     tracing::info!("stopped");
     Ok(ExitCode::SUCCESS)
+}
+
+/// A table with persons that the log does not know: a worker would found all of them again.
+async fn refuse_unadopted(backend: &Backend) -> anyhow::Result<()> {
+    match Unadopted::find(backend.store.as_ref()).await.context("cannot read the log")? {
+        Some(unadopted) => Err(WrongUse(format!("{} ({}): {}", unadopted, backend.place, Unadopted::REMEDY)).into()),
+        None => Ok(()),
+    }
 }
 
 /// Who must be there for others to be told, if they are told anything.

@@ -83,8 +83,16 @@ impl Consumer {
                 self.metrics.retried("unavailable");
                 Settlement::Release
             }
+            // What we may not do, we may not do for the next message either.
+            Err(Failure { cause: Cause::Denied, message }) if self.is_denied(message) => {
+                self.metrics.retried("denied");
+                Settlement::Release
+            }
             _ => self.perseverance.settlement(&result, &delivery, self.clock.now()),
         };
+        if let (Ok(()), Some(breaker)) = (&result, &self.breaker) {
+            breaker.allowed();
+        }
         span.in_scope(|| self.tell(&result, &settlement, delivery.age(self.clock.now())));
         let settled = matches!(settlement, Settlement::Done | Settlement::DeadLetter { .. });
         loop {
@@ -92,6 +100,7 @@ impl Consumer {
                 Ok(()) => return Ok(Worked { message, settled }),
                 // Somebody else has it now, and will find it committed.
                 Err(QueueError::LeaseLost(_)) => return Ok(Worked { message, settled: false }),
+                Err(QueueError::Denied(what)) if self.is_denied(&what) => self.until_closed().await,
                 Err(error) => match &self.breaker {
                     // The queue itself is down: it is told once it is back.
                     Some(breaker) if breaker.is_down().await => breaker.closed().await,
@@ -106,6 +115,18 @@ impl Consumer {
         match &self.breaker {
             Some(breaker) => breaker.is_down().await,
             None => false,
+        }
+    }
+
+    /// Stops the polling for what we may not do; where nobody polls, it is a failure like others.
+    fn is_denied(&self, what: &str) -> bool {
+        self.breaker.iter().for_each(|breaker| breaker.denied(what));
+        self.breaker.is_some()
+    }
+
+    async fn until_closed(&self) {
+        if let Some(breaker) = &self.breaker {
+            breaker.closed().await;
         }
     }
 

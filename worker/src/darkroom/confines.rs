@@ -40,9 +40,15 @@ fn limit(resource: Resource, value: u64) -> io::Result<()> {
     Ok(setrlimit(resource, Rlimit { current, maximum })?)
 }
 
+/// What this process has at most before it has seen a photo: for where nobody has mounted /proc, which tells.
+const AT_FIRST: u64 = 64 << 20;
+
 /// Bytes of private writable memory of this process.
 fn private_memory() -> io::Result<u64> {
-    let status = fs::read_to_string("/proc/self/status")?;
+    let status = match fs::read_to_string("/proc/self/status") {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(AT_FIRST),
+        status => status?,
+    };
     let line = status.lines().find_map(|line| line.strip_prefix("VmData:"));
     let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
     Ok(kib.ok_or_else(|| io::Error::other("/proc/self/status does not tell the memory of this process"))? << 10)

@@ -3,6 +3,7 @@
 use std::{
     io,
     os::unix::process::CommandExt,
+    path::PathBuf,
     process::{Child, Command, Stdio},
     thread::sleep,
     time::{Duration, Instant},
@@ -49,12 +50,21 @@ pub struct Made {
 /// Starts this very binary, even where another has taken its place on the disk since. The death of the thread that calls
 /// this is taken for the worker's.
 pub fn spawn() -> io::Result<Child> {
-    let binary = if cfg!(target_os = "linux") { "/proc/self/exe".into() } else { std::env::current_exe()? };
-    let mut command = Command::new(binary);
+    let mut command = Command::new(this_binary()?);
     // Whoever decodes foreign bytes needs no secrets of the environment, and holds no folder.
     command.arg0("sparks").arg(COMMAND).env_clear().envs(Hurt::passed_on()).current_dir("/");
     // Ctrl-C goes to all of a group, and work in hand is to be finished.
     command.process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()
+}
+
+fn this_binary() -> io::Result<PathBuf> {
+    let itself = PathBuf::from("/proc/self/exe");
+    if itself.exists() {
+        return Ok(itself);
+    }
+    // Where nobody has mounted /proc, what we were called by is all that is known.
+    let called = std::env::args_os().next().map(PathBuf::from).filter(|path| path.is_absolute());
+    called.map_or_else(std::env::current_exe, Ok)
 }
 
 impl Developer {

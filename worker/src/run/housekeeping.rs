@@ -76,7 +76,9 @@ impl Housekeeping {
             (known.gallery.len(), known.people.len())
         };
         self.metrics.set_gallery(templates as u64, people as u64);
-        self.index.keep_snapshot(false).await?;
+        if let Err(error) = self.index.keep_snapshot(false).await {
+            tracing::warn!(%error, "cannot keep a snapshot of the gallery: whoever starts reads more");
+        }
         Ok(depth)
     }
 

@@ -63,6 +63,7 @@ impl Service {
                     or_tick(in_hand.next_within(POLL), &mut stop).await;
                 }
                 Ok(received) => self.begin(received, &mut in_hand),
+                Err(QueueError::Denied(what)) => self.breaker.denied(&what),
                 Err(error) => {
                     tracing::warn!(%error, "cannot receive");
                     self.breaker.is_down().await;
@@ -114,7 +115,7 @@ impl Service {
     async fn is_done(&self) -> bool {
         match self.consumer.queue.depth().await {
             Ok(depth) => depth.waiting + depth.leased + depth.delayed == 0,
-            Err(QueueError::Unavailable(_) | QueueError::LeaseLost(_)) => false,
+            Err(QueueError::Unavailable(_) | QueueError::Denied(_) | QueueError::LeaseLost(_)) => false,
         }
     }
 }

@@ -99,9 +99,17 @@ pub enum ObjectsError {
     /// A key that would leave the bucket.
     #[error("{0:?} is not an object key")]
     BadKey(String),
-    /// It is not ours to read or write, or would be another's if it were there: whoever grants permissions can help.
+    /// This object is closed to us, and others beside it are not: whoever put it there can help.
     #[error("object {key} is not ours to have: {reason}")]
     Forbidden {
+        /// The object.
+        key: String,
+        /// What the store says.
+        reason: String,
+    },
+    /// We may not do this to any object: whoever grants permissions can help. Nobody's message is at fault.
+    #[error("object {key}: not allowed: {reason}")]
+    Denied {
         /// The object.
         key: String,
         /// What the store says.

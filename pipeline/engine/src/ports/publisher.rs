@@ -49,10 +49,16 @@ impl Topic {
     }
 }
 
-/// Why nothing was published: trying later may help.
+/// Why nothing was published.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("cannot publish: {0}")]
-pub struct PublishError(pub String);
+pub enum PublishError {
+    /// Trying later may help.
+    #[error("cannot publish: {0}")]
+    Unavailable(String),
+    /// We may not: whoever grants permissions can help. Nobody's message is at fault.
+    #[error("cannot publish: not allowed: {0}")]
+    Denied(String),
+}
 
 /// Nobody listens.
 pub struct Silent;

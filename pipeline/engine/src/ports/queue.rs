@@ -137,6 +137,9 @@ pub enum QueueError {
     /// Trying later may help.
     #[error("the queue is not available: {0}")]
     Unavailable(String),
+    /// We may not: whoever grants permissions can help.
+    #[error("not allowed: {0}")]
+    Denied(String),
     /// The lease ran out and somebody else has the message: forget it.
     #[error("the lease on message {} is lost", .0.0)]
     LeaseLost(MessageId),

@@ -206,6 +206,9 @@ pub enum StoreError {
     /// Trying later may help.
     #[error("the store is not available: {0}")]
     Unavailable(String),
+    /// We may not: whoever grants permissions can help. Nobody's message is at fault.
+    #[error("not allowed: {0}")]
+    Denied(String),
     /// What is stored cannot be understood: a human must look.
     #[error("the store holds something this version cannot read: {0}")]
     Unreadable(String),

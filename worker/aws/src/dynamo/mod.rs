@@ -2,13 +2,13 @@
 
 mod expression;
 mod faces;
-mod log;
+pub(crate) mod log;
 mod maintenance;
 mod plan;
 mod read;
 mod rows;
 mod transact;
-mod value;
+pub(crate) mod value;
 
 use std::{
     collections::{BTreeMap, HashSet},

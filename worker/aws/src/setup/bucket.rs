@@ -13,7 +13,7 @@ use super::Listener;
 use crate::trouble::{Trouble, patiently};
 
 /// Whether the bucket is there.
-pub(super) async fn exists(client: &Client, bucket: &str) -> Result<bool, Trouble> {
+pub(crate) async fn exists(client: &Client, bucket: &str) -> Result<bool, Trouble> {
     match patiently(|| client.head_bucket().bucket(bucket).send()).await {
         Ok(_) => Ok(true),
         Err(trouble) if trouble.status == Some(404) => Ok(false),
@@ -22,7 +22,7 @@ pub(super) async fn exists(client: &Client, bucket: &str) -> Result<bool, Troubl
 }
 
 /// Makes the bucket, in the region that we are in.
-pub(super) async fn create(client: &Client, bucket: &str) -> Result<(), Trouble> {
+pub(crate) async fn create(client: &Client, bucket: &str) -> Result<(), Trouble> {
     let region = client.config().region().map(ToString::to_string).filter(|region| region != "us-east-1");
     let place = region.map(|region| {
         let place = BucketLocationConstraint::from(region.as_str());
@@ -34,7 +34,7 @@ pub(super) async fn create(client: &Client, bucket: &str) -> Result<(), Trouble>
 }
 
 /// What the bucket tells to whom.
-pub(super) async fn notifications(client: &Client, bucket: &str) -> Result<NotificationConfiguration, Trouble> {
+pub(crate) async fn notifications(client: &Client, bucket: &str) -> Result<NotificationConfiguration, Trouble> {
     let get = || client.get_bucket_notification_configuration().bucket(bucket).send();
     let found = patiently(get).await?;
     Ok(NotificationConfiguration::builder()
@@ -46,12 +46,12 @@ pub(super) async fn notifications(client: &Client, bucket: &str) -> Result<Notif
 }
 
 /// What a bucket tells that tells nobody.
-pub(super) fn nothing() -> NotificationConfiguration {
+pub(crate) fn nothing() -> NotificationConfiguration {
     NotificationConfiguration::builder().build()
 }
 
 /// Whether the listener hears of objects that begin like this.
-pub(super) fn tells(found: &NotificationConfiguration, listener: &Listener, prefix: &str) -> bool {
+pub(crate) fn tells(found: &NotificationConfiguration, listener: &Listener, prefix: &str) -> bool {
     let is_prefix = |filter: Option<&NotificationConfigurationFilter>| {
         let rules = filter.and_then(|filter| filter.key()).map(S3KeyFilter::filter_rules).unwrap_or_default();
         rules.iter().all(|rule| rule.name() != Some(&FilterRuleName::Prefix) || rule.value() == Some(prefix))
@@ -67,7 +67,7 @@ pub(super) fn tells(found: &NotificationConfiguration, listener: &Listener, pref
 }
 
 /// From now on the listener hears of objects that begin like this, and everybody else of what they heard before.
-pub(super) async fn tell(
+pub(crate) async fn tell(
     client: &Client,
     bucket: &str,
     found: &NotificationConfiguration,

@@ -1,8 +1,8 @@
 //! Making what is missing in an account, and nothing else. What is there stays as it is.
 
-mod bucket;
-mod queues;
-mod tables;
+pub(crate) mod bucket;
+pub(crate) mod queues;
+pub(crate) mod tables;
 
 use std::fmt;
 
@@ -139,7 +139,8 @@ impl Setup {
             let what = format!("table {name}");
             let found = tables::describe(&client, name).await.map_err(failed(&what))?;
             self.ensure(&what, found.is_some(), async || tables::create(&client, name, &shape).await).await?;
-            self.indexes(&client, name, &shape, found.as_deref()).await?;
+            let indexes = found.as_ref().map(tables::index_names);
+            self.indexes(&client, name, &shape, indexes.as_deref()).await?;
             if shape.expires {
                 let (what, is_so) = (format!("expiry of rows in {what}"), tables::expires(&client, name).await);
                 self.ensure(&what, is_so, async || tables::let_expire(&client, name).await).await?;

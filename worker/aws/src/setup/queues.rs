@@ -12,13 +12,13 @@ use crate::{
 };
 
 /// A queue to be.
-pub(super) struct Wish {
+pub(crate) struct Wish {
     pub name: String,
     pub attributes: HashMap<QueueAttributeName, String>,
 }
 
 /// How long dead letters are kept: as long as can be.
-const FOURTEEN_DAYS: &str = "1209600";
+pub(crate) const FOURTEEN_DAYS: &str = "1209600";
 
 impl Wish {
     /// A queue of this kind.
@@ -48,7 +48,7 @@ impl Wish {
 }
 
 /// The queue's URL and ARN; nothing where there is none.
-pub(super) async fn find(client: &Sqs, name: &str) -> Result<Option<(String, String)>, Trouble> {
+pub(crate) async fn find(client: &Sqs, name: &str) -> Result<Option<(String, String)>, Trouble> {
     match patiently(|| client.get_queue_url().queue_name(name).send()).await {
         Ok(answer) => {
             let url = answer.queue_url.unwrap_or_default();
@@ -61,7 +61,7 @@ pub(super) async fn find(client: &Sqs, name: &str) -> Result<Option<(String, Str
 }
 
 /// Makes the queue. Says its URL and ARN.
-pub(super) async fn create(client: &Sqs, wish: &Wish) -> Result<(String, String), Trouble> {
+pub(crate) async fn create(client: &Sqs, wish: &Wish) -> Result<(String, String), Trouble> {
     let create = client.create_queue().queue_name(&wish.name).set_attributes(Some(wish.attributes.clone()));
     let url = patiently(|| create.clone().send()).await?.queue_url.unwrap_or_default();
     let arn = attribute(client, &url, QueueAttributeName::QueueArn).await?.unwrap_or_default();
@@ -69,13 +69,13 @@ pub(super) async fn create(client: &Sqs, wish: &Wish) -> Result<(String, String)
 }
 
 /// An attribute of a queue.
-pub(super) async fn attribute(client: &Sqs, url: &str, name: QueueAttributeName) -> Result<Option<String>, Trouble> {
+pub(crate) async fn attribute(client: &Sqs, url: &str, name: QueueAttributeName) -> Result<Option<String>, Trouble> {
     let get = || client.get_queue_attributes().queue_url(url).attribute_names(name.clone()).send();
     Ok(patiently(get).await?.attributes.unwrap_or_default().remove(&name).filter(|value| !value.is_empty()))
 }
 
 /// Gives the queue an attribute.
-pub(super) async fn set_attribute(
+pub(crate) async fn set_attribute(
     client: &Sqs,
     url: &str,
     name: QueueAttributeName,
@@ -87,7 +87,7 @@ pub(super) async fn set_attribute(
 }
 
 /// Who may do this to a queue or topic: who was allowed before, and this source as well. Nothing where it may already.
-pub(super) fn allowing(
+pub(crate) fn allowing(
     policy: Option<&str>,
     action: &str,
     resource: &str,
@@ -113,27 +113,27 @@ pub(super) fn allowing(
 }
 
 /// Makes the topic. Says its ARN.
-pub(super) async fn create_topic(client: &Sns, name: &str) -> Result<String, Trouble> {
+pub(crate) async fn create_topic(client: &Sns, name: &str) -> Result<String, Trouble> {
     let create = client.create_topic().name(name);
     let create = if is_fifo(name) { create.attributes("FifoTopic", "true") } else { create };
     Ok(patiently(|| create.clone().send()).await?.topic_arn.unwrap_or_default())
 }
 
 /// Who may do what with the topic.
-pub(super) async fn topic_policy(client: &Sns, topic: &str) -> Result<Option<String>, Trouble> {
+pub(crate) async fn topic_policy(client: &Sns, topic: &str) -> Result<Option<String>, Trouble> {
     let get = || client.get_topic_attributes().topic_arn(topic).send();
     Ok(patiently(get).await?.attributes.unwrap_or_default().remove("Policy").filter(|policy| !policy.is_empty()))
 }
 
 /// From now on they may do this with the topic.
-pub(super) async fn set_topic_policy(client: &Sns, topic: &str, policy: &str) -> Result<(), Trouble> {
+pub(crate) async fn set_topic_policy(client: &Sns, topic: &str, policy: &str) -> Result<(), Trouble> {
     let set = client.set_topic_attributes().topic_arn(topic).attribute_name("Policy").attribute_value(policy);
     patiently(|| set.clone().send()).await?;
     Ok(())
 }
 
 /// Whether the queue hears the topic.
-pub(super) async fn is_subscribed(client: &Sns, topic: &str, queue: &str) -> Result<bool, Trouble> {
+pub(crate) async fn is_subscribed(client: &Sns, topic: &str, queue: &str) -> Result<bool, Trouble> {
     let mut token = None::<String>;
     loop {
         let list = || client.list_subscriptions_by_topic().topic_arn(topic).set_next_token(token.clone()).send();
@@ -149,7 +149,7 @@ pub(super) async fn is_subscribed(client: &Sns, topic: &str, queue: &str) -> Res
 }
 
 /// From now on the queue hears the topic, without an envelope.
-pub(super) async fn subscribe(client: &Sns, topic: &str, queue: &str) -> Result<(), Trouble> {
+pub(crate) async fn subscribe(client: &Sns, topic: &str, queue: &str) -> Result<(), Trouble> {
     let subscribe = client.subscribe().topic_arn(topic).protocol("sqs").endpoint(queue);
     let subscribe = subscribe.attributes("RawMessageDelivery", "true");
     patiently(|| subscribe.clone().send()).await?;

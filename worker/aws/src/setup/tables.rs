@@ -8,7 +8,7 @@ use aws_sdk_dynamodb::{
         AttributeDefinition, BillingMode, CreateGlobalSecondaryIndexAction, GlobalSecondaryIndex,
         GlobalSecondaryIndexUpdate, IndexStatus, KeySchemaElement, KeyType, LocalSecondaryIndex,
         PointInTimeRecoverySpecification, PointInTimeRecoveryStatus, Projection, ProjectionType, ScalarAttributeType,
-        TableStatus, TimeToLiveSpecification, TimeToLiveStatus,
+        TableDescription, TableStatus, TimeToLiveSpecification, TimeToLiveStatus,
     },
 };
 
@@ -19,7 +19,7 @@ use crate::{
 
 /// What a table is to be.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Shape {
+pub(crate) struct Shape {
     pub global: Vec<Index>,
     pub local: Vec<&'static str>,
     /// Whether rows go by the time in `ttl`.
@@ -28,9 +28,17 @@ pub(super) struct Shape {
     pub backed_up: bool,
 }
 
+impl Shape {
+    /// All indexes: name, partition key, sort key.
+    pub fn indexes(&self) -> Vec<[&'static str; 3]> {
+        let global = self.global.iter().map(|index| [index.name, index.attribute, "PK"]);
+        global.chain(self.local.iter().map(|name| [*name, "PK", "limit"])).collect()
+    }
+}
+
 /// A global index, sorted by PK.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Index {
+pub(crate) struct Index {
     pub name: &'static str,
     pub attribute: &'static str,
 }
@@ -40,29 +48,30 @@ const BY_UPLOADER: Index = Index { name: "uploadedBy-PK-index", attribute: "uplo
 const BY_LIMIT: &str = "PK-limit-index";
 
 /// The platform's table is as its documents say. Signatures have no backups: what is erased stays erased.
-pub(super) fn shapes(tables: &Tables) -> [(&str, Shape); 3] {
+pub(crate) fn shapes(tables: &Tables) -> [(&str, Shape); 3] {
     let plain = Shape { global: Vec::new(), local: Vec::new(), expires: false, backed_up: false };
     let platform = Shape { global: vec![BY_TYPE, BY_UPLOADER], local: vec![BY_LIMIT], expires: true, ..plain.clone() };
     let log = Shape { backed_up: true, ..plain.clone() };
     [(&tables.platform, platform), (&tables.log, log), (&tables.faces, plain)]
 }
 
-/// The names of the table's indexes; nothing where there is no table.
-pub(super) async fn describe(client: &Client, name: &str) -> Result<Option<Vec<String>>, Trouble> {
-    let described = patiently(|| client.describe_table().table_name(name).send()).await;
-    let table = match described {
-        Ok(answer) => answer.table,
-        Err(trouble) if trouble.is(&["ResourceNotFoundException"]) => return Ok(None),
-        Err(trouble) => return Err(trouble),
-    };
-    Ok(table.map(|table| {
-        let global = table.global_secondary_indexes().iter().filter_map(|index| index.index_name.clone());
-        global.chain(table.local_secondary_indexes().iter().filter_map(|index| index.index_name.clone())).collect()
-    }))
+/// What the table is; nothing where there is none.
+pub(crate) async fn describe(client: &Client, name: &str) -> Result<Option<TableDescription>, Trouble> {
+    match patiently(|| client.describe_table().table_name(name).send()).await {
+        Ok(answer) => Ok(answer.table),
+        Err(trouble) if trouble.is(&["ResourceNotFoundException"]) => Ok(None),
+        Err(trouble) => Err(trouble),
+    }
+}
+
+/// The names of the table's indexes.
+pub(crate) fn index_names(table: &TableDescription) -> Vec<String> {
+    let global = table.global_secondary_indexes().iter().filter_map(|index| index.index_name.clone());
+    global.chain(table.local_secondary_indexes().iter().filter_map(|index| index.index_name.clone())).collect()
 }
 
 /// Makes the table and waits until it can be used.
-pub(super) async fn create(client: &Client, name: &str, shape: &Shape) -> Result<(), Trouble> {
+pub(crate) async fn create(client: &Client, name: &str, shape: &Shape) -> Result<(), Trouble> {
     let mut request = client
         .create_table()
         .table_name(name)
@@ -98,7 +107,7 @@ pub(super) async fn create(client: &Client, name: &str, shape: &Shape) -> Result
 }
 
 /// Adds the index and waits until it can be used.
-pub(super) async fn add_index(client: &Client, name: &str, index: &Index) -> Result<(), Trouble> {
+pub(crate) async fn add_index(client: &Client, name: &str, index: &Index) -> Result<(), Trouble> {
     let create = CreateGlobalSecondaryIndexAction::builder()
         .index_name(index.name)
         .set_key_schema(Some(keys(index.attribute, Some("PK"))?))
@@ -137,31 +146,41 @@ async fn until_active(client: &Client, name: &str) -> Result<(), Trouble> {
     Err(Trouble { code: None, status: None, words })
 }
 
-/// Whether rows go by the time in `ttl`.
-pub(super) async fn expires(client: &Client, name: &str) -> bool {
-    let described = patiently(|| client.describe_time_to_live().table_name(name).send()).await;
-    let status = described.ok().and_then(|answer| answer.time_to_live_description?.time_to_live_status);
-    matches!(status, Some(TimeToLiveStatus::Enabled | TimeToLiveStatus::Enabling))
+/// The attribute by which rows go, if they do.
+pub(crate) async fn expiry(client: &Client, name: &str) -> Result<Option<String>, Trouble> {
+    let described = patiently(|| client.describe_time_to_live().table_name(name).send()).await?;
+    let is_on = |status| matches!(status, Some(TimeToLiveStatus::Enabled | TimeToLiveStatus::Enabling));
+    let described = described.time_to_live_description.filter(|found| is_on(found.time_to_live_status.clone()));
+    Ok(described.and_then(|found| found.attribute_name))
+}
+
+/// Whether rows go by a time.
+pub(crate) async fn expires(client: &Client, name: &str) -> bool {
+    matches!(expiry(client, name).await, Ok(Some(_)))
 }
 
 /// From now on rows go by the time in `ttl`.
-pub(super) async fn let_expire(client: &Client, name: &str) -> Result<(), Trouble> {
+pub(crate) async fn let_expire(client: &Client, name: &str) -> Result<(), Trouble> {
     let by = TimeToLiveSpecification::builder().attribute_name("ttl").enabled(true).build()?;
     patiently(|| client.update_time_to_live().table_name(name).time_to_live_specification(by.clone()).send()).await?;
     Ok(())
 }
 
 /// Whether the table can be had back as of any point in time.
-pub(super) async fn is_backed_up(client: &Client, name: &str) -> bool {
-    let described = patiently(|| client.describe_continuous_backups().table_name(name).send()).await;
-    let status = described.ok().and_then(|answer| {
-        answer.continuous_backups_description?.point_in_time_recovery_description?.point_in_time_recovery_status
-    });
-    status == Some(PointInTimeRecoveryStatus::Enabled)
+pub(crate) async fn can_be_had_back(client: &Client, name: &str) -> Result<bool, Trouble> {
+    let described = patiently(|| client.describe_continuous_backups().table_name(name).send()).await?;
+    let backups = described.continuous_backups_description.and_then(|found| found.point_in_time_recovery_description);
+    let status = backups.and_then(|found| found.point_in_time_recovery_status);
+    Ok(status == Some(PointInTimeRecoveryStatus::Enabled))
+}
+
+/// The same; what cannot be seen counts as no.
+pub(crate) async fn is_backed_up(client: &Client, name: &str) -> bool {
+    can_be_had_back(client, name).await.unwrap_or(false)
 }
 
 /// From now on the table can be had back as of any point in time.
-pub(super) async fn back_up(client: &Client, name: &str) -> Result<(), Trouble> {
+pub(crate) async fn back_up(client: &Client, name: &str) -> Result<(), Trouble> {
     let always = PointInTimeRecoverySpecification::builder().point_in_time_recovery_enabled(true).build()?;
     let request = client.update_continuous_backups().table_name(name).point_in_time_recovery_specification(always);
     patiently(|| request.clone().send()).await?;

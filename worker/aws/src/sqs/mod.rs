@@ -95,7 +95,7 @@ impl SqsQueue {
             Err(trouble) if trouble.is(&["QueueDoesNotExist", "AWS.SimpleQueueService.NonExistentQueue"]) => {
                 Err(QueueError::Unavailable(format!("there is no queue {name}: make it with `sparks setup`")))
             }
-            Err(trouble) => Err(QueueError::Unavailable(format!("queue {name}: {trouble}"))),
+            Err(trouble) => Err(trouble.in_place(&format!("queue {name}")).into()),
         }
     }
 

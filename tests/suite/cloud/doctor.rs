@@ -1,0 +1,268 @@
+//! What `sparks doctor` says of an account, well and broken.
+
+use std::time::{Duration, SystemTime};
+
+use aws_sdk_dynamodb::types::{
+    AttributeDefinition, AttributeValue, CreateGlobalSecondaryIndexAction, DeleteGlobalSecondaryIndexAction,
+    GlobalSecondaryIndexUpdate, KeySchemaElement, KeyType, PointInTimeRecoverySpecification, Projection,
+    ProjectionType, ScalarAttributeType,
+};
+use aws_sdk_s3::{primitives::DateTime, primitives::DateTimeFormat, types::NotificationConfiguration};
+use aws_sdk_sqs::types::QueueAttributeName;
+use serde_json::Value;
+use sparks_aws::{Connection, SqsQueue};
+use sparks_tests::proxy::{Proxy, denied};
+
+use super::account::{Account, BUCKET};
+
+const BY_TYPE: &str = "entityType-PK-index";
+
+async fn account() -> Account {
+    let topics = [("SPARKS_AWS_UPLOADS_TOPIC", "uploads"), ("SPARKS_AWS_THUMBNAILS_TOPIC", "thumbnails")];
+    Account::new(&topics).await
+}
+
+/// What the doctor says, and its exit code.
+struct Examination {
+    code: Option<i32>,
+    findings: Vec<Value>,
+}
+
+impl Examination {
+    fn of(account: &Account, endpoint: Option<&str>) -> Self {
+        let mut command = account.command(["doctor", "--json"]);
+        command.envs(endpoint.map(|endpoint| ("SPARKS_AWS_ENDPOINT", endpoint)));
+        let output = command.output().unwrap();
+        let lines = String::from_utf8(output.stdout).unwrap();
+        let findings = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        Self { code: output.status.code(), findings }
+    }
+
+    fn others_than(&self, state: &str) -> Vec<&Value> {
+        self.findings.iter().filter(|finding| finding["state"] != state).collect()
+    }
+
+    /// This is seen about that, with a remedy; and the exit code is what the state asks for.
+    fn has(&self, state: &str, what: &str, seen: &str) {
+        let is_it = |finding: &&Value| {
+            let says = |field: &str, words: &str| finding[field].as_str().unwrap().contains(words);
+            says("what", what) && says("seen", seen)
+        };
+        let found = self.findings.iter().find(is_it);
+        let found = found.unwrap_or_else(|| panic!("{what}: {seen}: not in {:#?}", self.others_than("ok")));
+        assert_eq!(found["state"], state, "{found}");
+        assert!(found["remedy"].as_str().is_some_and(|remedy| !remedy.is_empty()), "{found}");
+        if state == "fail" {
+            assert_eq!(self.code, Some(1), "{found}");
+        }
+    }
+}
+
+async fn rows(connection: &Connection) -> Vec<i32> {
+    let mut counts = Vec::new();
+    for table in ["sparks", "sparks-events", "sparks-faces"] {
+        counts.push(connection.dynamodb().scan().table_name(table).send().await.unwrap().count());
+    }
+    counts
+}
+
+/// How many messages wait, and how many are put off, in each queue.
+async fn messages(connection: &Connection) -> Vec<Option<String>> {
+    let mut counts = Vec::new();
+    for queue in ["sparks-work", "sparks-dead-letters"] {
+        let url = SqsQueue::url(connection, queue).await.unwrap();
+        let get = connection.sqs().get_queue_attributes().queue_url(url).attribute_names(QueueAttributeName::All);
+        let mut found = get.send().await.unwrap().attributes.unwrap();
+        counts.push(found.remove(&QueueAttributeName::ApproximateNumberOfMessages));
+        counts.push(found.remove(&QueueAttributeName::ApproximateNumberOfMessagesDelayed));
+    }
+    counts
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn after_setup_all_is_well_and_looking_leaves_no_trace() {
+    let account = account().await;
+    let (connection, proxy) = (account.emulator.connect().await, Proxy::start(&account.emulator.endpoint()).await);
+    let before = (rows(&connection).await, messages(&connection).await);
+    let examined = Examination::of(&account, Some(&proxy.endpoint()));
+    assert_eq!(examined.code, Some(0), "{:#?}", examined.others_than("ok"));
+    assert!(examined.others_than("ok").is_empty(), "{:#?}", examined.others_than("ok"));
+    assert!(examined.findings.len() > 40, "{} findings", examined.findings.len());
+    assert_eq!((rows(&connection).await, messages(&connection).await), before);
+    let objects = connection.s3().list_objects_v2().bucket(BUCKET).send().await.unwrap();
+    assert_eq!(objects.key_count(), Some(0));
+    let seen = proxy.take_seen();
+    assert!(seen.len() > 30 && !seen.iter().any(|target| target.contains("ReceiveMessage")), "{seen:#?}");
+    let text = account.text(["doctor"]);
+    assert!(text.ends_with("a worker would work here\n") && !text.contains('\x1b'), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn an_account_without_anything_says_what_is_missing() {
+    let account = account().await;
+    let mut command = account.command(["doctor", "--json"]);
+    command.env("SPARKS_AWS_TABLE", "other").env("SPARKS_AWS_QUEUE", "other").env("SPARKS_BUCKET", "other");
+    let output = command.env("SPARKS_AWS_EVENTS_TOPIC", "other").output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let text = String::from_utf8(output.stdout).unwrap();
+    for what in ["table other", "queue other", "bucket other", "topic other"] {
+        let line = text.lines().find(|line| line.contains(&format!("\"what\":\"{what}\""))).unwrap();
+        assert!(line.contains("\"fail\"") && line.contains("sparks setup"), "{line}");
+    }
+    let mut nobody = account.command(["doctor", "--json"]);
+    nobody.env_remove("AWS_ACCESS_KEY_ID").env_remove("AWS_SECRET_ACCESS_KEY").env("HOME", "/nowhere");
+    let output = nobody.output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(text.lines().last().unwrap().contains("AWS_PROFILE"), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn tables_of_another_shape_are_told() {
+    let account = account().await;
+    let client = account.emulator.connect().await.dynamodb();
+    let gone = DeleteGlobalSecondaryIndexAction::builder().index_name(BY_TYPE).build().unwrap();
+    let update = |update| client.update_table().table_name("sparks").global_secondary_index_updates(update).send();
+    update(GlobalSecondaryIndexUpdate::builder().delete(gone).build()).await.unwrap();
+    Examination::of(&account, None).has("fail", BY_TYPE, "not there");
+
+    let key = |name: &str, kind| KeySchemaElement::builder().attribute_name(name).key_type(kind).build().unwrap();
+    let text = |name: &str| {
+        let text = AttributeDefinition::builder().attribute_name(name).attribute_type(ScalarAttributeType::S);
+        text.build().unwrap()
+    };
+    let partly = CreateGlobalSecondaryIndexAction::builder()
+        .index_name(BY_TYPE)
+        .set_key_schema(Some(vec![key("entityType", KeyType::Hash), key("PK", KeyType::Range)]))
+        .projection(Projection::builder().projection_type(ProjectionType::KeysOnly).build())
+        .build()
+        .unwrap();
+    let made = client.update_table().table_name("sparks");
+    let made = made.attribute_definitions(text("PK")).attribute_definitions(text("entityType"));
+    let made = made.global_secondary_index_updates(GlobalSecondaryIndexUpdate::builder().create(partly).build());
+    made.send().await.unwrap();
+    Examination::of(&account, None).has("fail", BY_TYPE, "does not hold all attributes");
+
+    let backed = PointInTimeRecoverySpecification::builder().point_in_time_recovery_enabled(true).build().unwrap();
+    let back_up = client.update_continuous_backups().table_name("sparks-faces");
+    back_up.point_in_time_recovery_specification(backed).send().await.unwrap();
+    client.update_table().table_name("sparks-events").deletion_protection_enabled(false).send().await.unwrap();
+    let examined = Examination::of(&account, None);
+    examined.has("warn", "recovery of table sparks-faces", "could be had back");
+    examined.has("warn", "protection of table sparks-events", "by mistake");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn queues_and_news_that_are_broken_are_told() {
+    let account = account().await;
+    let connection = account.emulator.connect().await;
+    let (client, sns) = (connection.sqs(), connection.sns());
+    let work = SqsQueue::url(&connection, "sparks-work").await.unwrap();
+    let dead = SqsQueue::url(&connection, "sparks-dead-letters").await.unwrap();
+    let set = async |url: &str, name: QueueAttributeName, value: &str| {
+        client.set_queue_attributes().queue_url(url).attributes(name, value).send().await.unwrap();
+    };
+    set(&work, QueueAttributeName::VisibilityTimeout, "10").await;
+    set(&work, QueueAttributeName::Policy, "").await;
+    set(&dead, QueueAttributeName::MessageRetentionPeriod, "3600").await;
+    let examined = Examination::of(&account, None);
+    examined.has("fail", "visibility of queue sparks-work", "10 s, and a lease of a worker is 60 s");
+    examined.has("fail", "to send to queue sparks-work", "does not let it");
+    examined.has("warn", "keeps letters", "3600 s");
+
+    let redrive =
+        r#"{"deadLetterTargetArn":"arn:aws:sqs:eu-central-1:000000000000:sparks-dead-letters","maxReceiveCount":2}"#;
+    set(&work, QueueAttributeName::RedrivePolicy, redrive).await;
+    Examination::of(&account, None).has("warn", "dead letters of queue", "before the worker gives up after 5");
+    set(&work, QueueAttributeName::RedrivePolicy, "").await;
+    Examination::of(&account, None).has("fail", "dead letters of queue sparks-work", "none");
+
+    let topic = format!("arn:aws:sns:eu-central-1:000000000000:{}", "uploads");
+    let heard = sns.list_subscriptions_by_topic().topic_arn(&topic).send().await.unwrap().subscriptions.unwrap();
+    for subscription in heard {
+        sns.unsubscribe().subscription_arn(subscription.subscription_arn.unwrap()).send().await.unwrap();
+    }
+    Examination::of(&account, None).has("fail", "news of originals/", "does not hear");
+
+    let put = connection.s3().put_bucket_notification_configuration().bucket(BUCKET);
+    put.notification_configuration(NotificationConfiguration::builder().build()).send().await.unwrap();
+    let examined = Examination::of(&account, None);
+    examined.has("fail", "news of originals/", "nobody tells queue sparks-work");
+    examined.has("warn", "news of profiles/", "nobody tells queue sparks-work");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_fifo_queue_needs_another_beside_it_and_somebody_else_who_tells_it() {
+    let fifo = [
+        ("SPARKS_AWS_QUEUE", "work.fifo"),
+        ("SPARKS_AWS_DEAD_LETTER_QUEUE", "dead.fifo"),
+        ("SPARKS_AWS_WAITING_QUEUE", "waiting"),
+    ];
+    let account = Account::new(&fifo).await;
+    Examination::of(&account, None).has("fail", "news of originals/", "nobody tells queue work.fifo");
+    let bridge = aws_sdk_s3::types::EventBridgeConfiguration::builder().build();
+    let told = NotificationConfiguration::builder().event_bridge_configuration(bridge).build();
+    let put = account.emulator.connect().await.s3().put_bucket_notification_configuration().bucket(BUCKET);
+    put.notification_configuration(told).send().await.unwrap();
+    let examined = Examination::of(&account, None);
+    examined.has("warn", "news of originals/", "EventBridge");
+    assert_eq!(examined.code, Some(0), "{:#?}", examined.others_than("ok"));
+
+    let with = |name: &str, value: &str| {
+        let output = account.command(["doctor"]).env(name, value).output().unwrap();
+        assert_eq!(output.status.code(), Some(1));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let lacking = with("SPARKS_AWS_WAITING_QUEUE", "");
+    assert!(lacking.contains("fail  kinds of queues: a FIFO queue cannot put off"), "{lacking}");
+    let mixed = with("SPARKS_AWS_DEAD_LETTER_QUEUE", "waiting");
+    assert!(mixed.contains("fail  kinds of queues: work is FIFO, dead letters are standard"), "{mixed}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn what_a_worker_may_not_do_is_told_with_the_action() {
+    let account = account().await;
+    let proxy = Proxy::start(&account.emulator.endpoint()).await;
+    for (part, action, what) in [
+        ("DynamoDB_20120810.TransactWriteItems", "dynamodb:UpdateItem", "writing table sparks"),
+        ("DynamoDB_20120810.GetItem", "dynamodb:GetItem", "reading table sparks"),
+        ("PUT /photos/processed/", "s3:PutObject", "writing processed/"),
+        ("GET /photos/originals/", "s3:GetObject", "reading originals/"),
+        ("AmazonSQS.SendMessage", "sqs:SendMessage", "sending to queue sparks-work"),
+        ("AmazonSQS.ChangeMessageVisibility", "sqs:ChangeMessageVisibility", "leases and deletions"),
+    ] {
+        proxy.judge(move |target, _| target.starts_with(part).then(|| denied(target, action)));
+        Examination::of(&account, Some(&proxy.endpoint())).has("fail", what, action);
+    }
+    // What only an operator may see is no reason that a worker should not work.
+    let see = "DynamoDB_20120810.Describe";
+    proxy.judge(move |target, _| target.starts_with(see).then(|| denied(target, "dynamodb:DescribeTable")));
+    let examined = Examination::of(&account, Some(&proxy.endpoint()));
+    examined.has("warn", "table sparks", "not looked at");
+    assert_eq!(examined.code, Some(0), "{:#?}", examined.others_than("ok"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_clock_that_is_off_is_told() {
+    let account = account().await;
+    let proxy = Proxy::start(&account.emulator.endpoint()).await;
+    for (seconds, state) in [(600, "fail"), (60, "warn")] {
+        let then = DateTime::from(SystemTime::now() - Duration::from_secs(seconds));
+        proxy.set_date(&then.fmt(DateTimeFormat::HttpDate).unwrap());
+        Examination::of(&account, Some(&proxy.endpoint())).has(state, "clock", "s from that of S3");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn persons_without_a_log_are_told_and_no_worker_founds_them_again() {
+    let account = account().await;
+    let text = |text: &str| AttributeValue::S(text.to_owned());
+    let put = account.emulator.connect().await.dynamodb().put_item().table_name("sparks");
+    let put = put.item("PK", text("UNKNOWN_PERSONS")).item("SK", text("UNKNOWN_PERSONS"));
+    put.item("limit", AttributeValue::N("7".into())).send().await.unwrap();
+    Examination::of(&account, None).has("fail", "persons that the log does not know", "UNKNOWN_PERSONS is at 7");
+    let output = account.run(["run", "--drain"]);
+    let words = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{words}");
+    assert!(words.contains("at 7") && words.contains("sparks adopt"), "{words}");
+}
