@@ -50,7 +50,8 @@ impl Breaker {
 
     /// Asks everything we depend on whether it answers; says whether something is down.
     pub async fn is_down(&self) -> bool {
-        let found = self.ask().await.err();
+        // Somebody may have been refused something while we asked.
+        let found = self.ask().await.err().or_else(|| self.refusal());
         let is_denied = self.denial().is_some();
         let mut down = self.0.down.lock().unwrap_or_else(PoisonError::into_inner);
         match (&*down, &found) {
@@ -90,6 +91,11 @@ impl Breaker {
         }
     }
 
+    /// What we were refused, while nobody polls for it.
+    fn refusal(&self) -> Option<String> {
+        self.denial().as_ref().filter(|denial| denial.until > Instant::now()).map(|denial| denial.what.clone())
+    }
+
     fn denial(&self) -> MutexGuard<'_, Option<Denial>> {
         self.0.denial.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -111,8 +117,8 @@ impl Breaker {
     }
 
     async fn ask(&self) -> Result<(), String> {
-        if let Some(denial) = self.denial().as_ref().filter(|denial| denial.until > Instant::now()) {
-            return Err(denial.what.clone());
+        if let Some(refusal) = self.refusal() {
+            return Err(refusal);
         }
         let silent = |what: &str| format!("{what} does not answer");
         let objects = timeout(PATIENCE, self.0.objects.check()).await.map_err(|_| silent("the object store"))?;

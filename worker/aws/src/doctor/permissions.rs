@@ -102,12 +102,9 @@ impl Doctor {
             self.tried(format!("leases and deletions in queue {}", queue.name), leased, &none);
         }
         for queue in [&queues.work, &queues.waiting, &queues.dead].into_iter().flatten() {
-            let sent = self.send_nothing(queue).await;
-            self.tried(
-                format!("sending to queue {}", queue.name),
-                sent,
-                &["InvalidParameterValue", "InvalidMessageContents"],
-            );
+            let (sent, refusals) =
+                (self.send_nothing(queue).await, ["InvalidParameterValue", "InvalidMessageContents"]);
+            self.tried(format!("sending to queue {}", queue.name), sent, &refusals);
         }
         if let Some(work) = &queues.work {
             let seen = "not tried, as a receive would count";
