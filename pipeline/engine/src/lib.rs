@@ -2,6 +2,7 @@
 //!
 //! Deliberately absent: any technology. What talks to a disk or a network lives behind a port, in an adapter.
 
+mod adopt;
 mod backfill;
 mod cpu;
 mod failure;
@@ -18,6 +19,7 @@ mod stages;
 mod turn;
 mod users;
 
+pub use adopt::{Adopted, Adoption, Alike, Found as FoundToAdopt, Step};
 pub use backfill::{Backfill, Backfilled};
 pub use cpu::{Cpu, Crashed};
 pub use failure::{Cause, Class, Failure};
