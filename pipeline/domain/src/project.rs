@@ -148,15 +148,14 @@ impl Projection {
         [image].into_iter().chain(stale).chain(taggings).collect()
     }
 
-    /// What an event that showed these persons, replaced by a later one of the same photo, must not have left behind.
-    pub fn superseded(
-        &self,
-        now: &PhotoState,
-        image: &ImageId,
-        persons: &[PersonId],
-        merges: &Merges,
-    ) -> Vec<Mutation> {
-        stale(image, persons.iter(), &merges.all_now(&now.persons), merges)
+    /// What this event, replaced by a later one of the same photo, must not have left behind.
+    pub fn superseded(&self, now: &PhotoState, event: &PhotoProcessed, merges: &Merges) -> Vec<Mutation> {
+        stale(&event.image_id, event.persons().iter(), &merges.all_now(&now.persons), merges)
+    }
+
+    /// What tags that were there before us, and which a later event of the same photo replaced, must not have left behind.
+    pub fn superseded_tags(&self, now: &PhotoState, event: &PhotoAdopted, merges: &Merges) -> Vec<Mutation> {
+        stale(&event.image_id, event.persons().iter(), &merges.all_now(&now.persons), merges)
     }
 
     /// The user's row, where their picture tells who they are.

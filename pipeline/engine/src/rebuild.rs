@@ -165,12 +165,8 @@ impl Rebuilder {
                 self.projection.shown(event, recorded.when, &state.persons, merges).unwrap_or_default()
             }
             // A later version took its place, or the photo is gone.
-            (Event::PhotoProcessed(event), Some(state)) => {
-                self.projection.superseded(&state, &event.image_id, &event.persons(), merges)
-            }
-            (Event::PhotoAdopted(event), Some(state)) => {
-                self.projection.superseded(&state, &event.image_id, &event.persons(), merges)
-            }
+            (Event::PhotoProcessed(event), Some(state)) => self.projection.superseded(&state, event, merges),
+            (Event::PhotoAdopted(event), Some(state)) => self.projection.superseded_tags(&state, event, merges),
             // The picture that a user has now says who they are.
             (Event::ProfileProcessed(event), Some(state)) if state.shows == Some(recorded.seq) => {
                 self.projection.profile(event, recorded.when, merges).into_iter().collect()
