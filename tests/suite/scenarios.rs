@@ -1,6 +1,8 @@
 //! The real binary, used as people use it.
 #![allow(clippy::unwrap_used, missing_docs, reason = "a test that cannot go on says so by panicking")]
 
+#[path = "scenarios/adopt.rs"]
+mod adopt;
 #[path = "scenarios/backfill.rs"]
 mod backfill;
 #[path = "scenarios/bad_files.rs"]
