@@ -3,6 +3,7 @@
 
 mod cloud {
     mod account;
+    mod adopt;
     mod deployment;
     mod faults;
     mod identity;

@@ -82,7 +82,6 @@ impl Adoption {
     ) -> Result<(), Failure> {
         let now = self.pipeline.ports.clock.now();
         let Ok(found) = FoundPerson::read(row, now) else { return Ok(()) };
-        let is_known = standing.people.has_met(person);
         let analyzer = self.pipeline.ports.analyzer.name();
         let Looked { likeness, signature } = looked;
         let face = FaceId::of_crop(person);
@@ -97,18 +96,19 @@ impl Adoption {
             person: Some(person),
             template: true,
         });
-        let draft = |standing: &Standing| match (is_known, standing.people.has_met(person)) {
-            (true, _) if kept.is_some() => {
+        let draft = |standing: &Standing| match standing.people.has_met(person) {
+            false => {
+                let event = found.clone().adopted(analyzer, likeness.clone(), standing.seq());
+                Some((Event::PersonAdopted(event), vec![&row.attributes]))
+            }
+            // They were taken over without a likeness, and have one now.
+            true if kept.is_some() && standing.unrecognisable.contains(&person) => {
                 let (face, identity_seq) = (face.clone(), standing.seq());
                 let event = Event::PersonPictured(PersonPictured { v: Version, person, face, identity_seq });
                 Some((event, Vec::new()))
             }
             // Somebody else was faster, or there is nothing new to say.
-            (_, true) => None,
-            (_, false) => {
-                let event = found.clone().adopted(analyzer, likeness.clone(), standing.seq());
-                Some((Event::PersonAdopted(event), vec![&row.attributes]))
-            }
+            true => None,
         };
         match self.decide(standing, kept.clone(), draft).await? {
             Some(Event::PersonPictured(_)) => adopted.pictured.push(person),
