@@ -117,7 +117,8 @@ impl Legacy {
         }
     }
 
-    /// The rows as they should be once they are ours: the same, with everybody who is tagged in their photos' rows.
+    /// The rows as they should be once they are ours: the same, with everybody who is tagged in their photos' rows, and the
+    /// counter at the highest number in use, if it was lower.
     pub fn adopted(&self) -> Vec<Value> {
         let tagged = |image: &Value| {
             let tags = self.rows.iter().filter(|row| row["PK"] == *image);
@@ -129,6 +130,11 @@ impl Legacy {
         let mut rows = self.rows.clone();
         for row in rows.iter_mut().filter(|row| row["entityType"] == "IMAGE") {
             row["persons"] = tagged(&row["PK"]);
+        }
+        let persons = self.rows.iter().filter_map(|row| row["SK"].as_str()?.parse::<PersonId>().ok());
+        let highest = persons.map(PersonId::number).max().unwrap_or_default().max(COUNTER);
+        for row in rows.iter_mut().filter(|row| row["entityType"] == "UNKNOWN_PERSONS") {
+            row["limit"] = highest.into();
         }
         sorted(rows)
     }

@@ -6,12 +6,14 @@ mod cloud {
     mod adopt;
     mod deployment;
     mod faults;
+    mod guest;
     mod identity;
     mod objects;
     mod outage;
     mod photos;
     mod publisher;
     mod queue;
+    mod readers;
     mod replicas;
     mod secrets;
     mod setup;

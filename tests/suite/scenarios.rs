@@ -23,6 +23,8 @@ mod explain;
 mod forms;
 #[path = "scenarios/fuzzed_messages.rs"]
 mod fuzzed_messages;
+#[path = "scenarios/guest.rs"]
+mod guest;
 #[path = "scenarios/inbox.rs"]
 mod inbox;
 #[path = "scenarios/isolation.rs"]
