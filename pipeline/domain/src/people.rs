@@ -22,6 +22,7 @@ pub struct People {
     forgotten: BTreeSet<PersonId>,
     merges: Merges,
     reserved: u32,
+    adopted: BTreeSet<PersonId>,
 }
 
 impl People {
@@ -36,6 +37,7 @@ impl People {
             Event::PersonAdopted(e) => {
                 let (display_name, face) = (e.display_name.clone(), e.face.clone());
                 self.persons.insert(e.person, Person { display_name, created: e.created_at, face });
+                self.adopted.insert(e.person);
             }
             Event::NumbersReserved(e) => self.reserved = self.reserved.max(e.up_to),
             Event::PersonRenamed(e) => {
@@ -77,6 +79,11 @@ impl People {
     /// Whether the log has ever named them.
     pub fn has_met(&self, person: PersonId) -> bool {
         self.persons.contains_key(&person)
+    }
+
+    /// Whether somebody else founded them, before us.
+    pub fn is_adopted(&self, person: PersonId) -> bool {
+        self.adopted.contains(&person)
     }
 
     /// Whether the person was known, and is not any more.

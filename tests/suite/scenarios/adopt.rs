@@ -12,7 +12,7 @@ use sparks_tests::{
     worker::{image_of, open, upload},
 };
 
-use crate::sparks::Sparks;
+use crate::sparks::{Sparks, root};
 
 /// What another worker left, in a data folder without a log.
 struct Taken {
@@ -242,4 +242,33 @@ async fn nobody_is_adopted_whom_nobody_could_recognise() {
     let said = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert!(said.contains("faces.analyzer") && said.contains("local"), "{said}");
     assert!(taken.sparks.events().is_empty());
+}
+
+/// Real faces: the crops that a worker cut out are all that is left to know two persons by.
+#[tokio::test]
+async fn real_faces_are_recognised_by_their_crops() {
+    let (old, new) = (Sparks::new(), Sparks::new());
+    let photo = |name: &str| root().join("tests/photos").join(name).to_str().unwrap().to_owned();
+    old.json(["ingest", &photo("biden.jpg"), &photo("obama-1.jpg")]);
+    drop(open(&new.data()));
+    let database = new.database();
+    for mut row in old.items() {
+        let fields = row.as_object_mut().unwrap();
+        let [pk, sk] = ["PK", "SK"].map(|name| fields.remove(name).unwrap().as_str().unwrap().to_owned());
+        fields.remove("persons");
+        database.execute("INSERT INTO items (PK, SK, item) VALUES (?, ?, ?)", [pk, sk, row.to_string()]).unwrap();
+    }
+    std::fs::remove_dir_all(new.data().join("objects")).unwrap();
+    std::fs::rename(old.data().join("objects"), new.data().join("objects")).unwrap();
+    let adopted = new.json(["adopt"]);
+    assert_eq!((&adopted["persons"], &adopted["unrecognisable"]), (&json!(2), &json!([])), "{adopted}");
+    let obama = &old.events_of("PhotoProcessed")[1]["event_data"]["faces"][0]["verdict"]["founded"];
+    let obama = obama.as_str().unwrap();
+    let photos_of = || new.json(["query", "photos-of", obama])["images"].as_array().unwrap().len();
+    assert_eq!(photos_of(), 1);
+    new.json(["ingest", &photo("obama-2.jpg"), &photo("obama-3.jpg"), &photo("collins.png")]);
+    assert_eq!(photos_of(), 3, "he is recognised, under the number he had");
+    let persons = new.json(["query", "persons"])["persons"].as_array().unwrap().len();
+    assert_eq!(persons, 3, "and a stranger gets the next");
+    assert_eq!(new.json(["verify"])["clean"], true);
 }

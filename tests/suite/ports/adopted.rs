@@ -1,18 +1,18 @@
-//! Whatever call an adoption dies at, doing it again ends as if nothing had happened.
+//! What another worker left: taken over whatever call dies, and whoever else is at work.
 
-use std::sync::Arc;
+use std::{path::Path, sync::Arc};
 
 use serde_json::json;
-use sparks_domain::{Event, Key, Presence};
+use sparks_domain::{Event, Key, PersonId, Presence};
 use sparks_embedded::Embedded;
 use sparks_engine::{Adopted, Adoption, Commit, Failure, GalleryIndex, Maintenance, Objects, Store};
 use sparks_tests::{
-    album::{album, photo},
+    album::{album, photo, photo_with_noise},
     faults::{Aftermath, Fault, Fuse, Moment},
     legacy::{Legacy, person_of},
     samples::{nothing, set},
     snapshot::{Snapshot, count, read_log},
-    worker::{drain, image_of, open, persons_in, pipeline, upload},
+    worker::{drain, image_of, open, persons_in, pipeline, register, upload},
 };
 use tokio::task::JoinSet;
 
@@ -122,4 +122,41 @@ async fn a_tag_beside_our_own_decision_is_adopted_with_it() {
     assert_eq!(Snapshot::take(&folder, &backend).await.drift, [""; 0]);
     let last = read_log(&backend).await.pop().unwrap();
     assert!(matches!(last.event, Event::PhotoAdopted(event) if event.follows.is_some()));
+}
+
+/// Somebody in pieces, of whom one was adopted; and the adopted one beside the others in a photo that another worker tagged,
+/// if so. Says who was joined.
+async fn pieces(folder: &Path, beside: &[PersonId]) -> Vec<(PersonId, PersonId)> {
+    let backend = open(folder);
+    let mut legacy = Legacy::of(&album(&[&[0]]));
+    for (_, bytes) in legacy.objects.iter_mut().filter(|(key, _)| key == "persons/person10.jpg") {
+        *bytes = photo_with_noise(0, 0, 1.1).jpeg;
+    }
+    legacy.write(backend.store.as_ref(), backend.objects.as_ref()).await;
+    adopt(&backend, &Fuse::counting()).await.unwrap();
+    let pieces = (1..5).map(|number| photo_with_noise(number, 0, 1.1));
+    let photos: Vec<_> = pieces.chain((10..30).map(|number| photo(number, &[number as usize]))).collect();
+    upload(&backend, &photos).await;
+    drain(&backend).await;
+    for person in beside {
+        let tag = json!({ "entityType": format!("TAGGING#{person}"), "createdAt": 1 });
+        let tag = set(&Key::tagging(&image_of(&photo(0, &[0])), *person), Presence::Any, tag);
+        backend.store.commit(&Commit { mutations: vec![tag], ..nothing() }).await.unwrap();
+    }
+    let adopted = adopt(&backend, &Fuse::counting()).await.unwrap();
+    assert_eq!(adopted.taggings as usize, beside.len());
+    let register = register(&backend, &Fuse::counting()).await.unwrap();
+    let joined = register.consolidate().await.unwrap();
+    joined.into_iter().map(|merged| (merged.into, merged.from)).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_machine_never_joins_those_whom_another_worker_saw_in_one_photo() {
+    let folders = Folders::new();
+    let joined = pieces(&folders.fresh(), &[]).await;
+    let others: Vec<PersonId> =
+        joined.iter().filter(|(into, _)| *into == person_of(0)).map(|(_, from)| *from).collect();
+    assert!(!others.is_empty(), "nobody is one with who was adopted: {joined:?}");
+    let joined = pieces(&folders.fresh(), &others).await;
+    assert!(joined.iter().all(|(into, from)| ![into, from].contains(&&person_of(0))), "{joined:?}");
 }
