@@ -186,10 +186,10 @@ impl Rules<'_> {
 pub enum Refusal {
     /// The log says it already.
     #[error("already committed by event {}", .0.seq)]
-    AlreadyCommitted(PhotoState),
+    AlreadyCommitted(Box<PhotoState>),
     /// The log speaks of a newer version of the object.
     #[error("a newer version was committed by event {}", .0.seq)]
-    Outdated(PhotoState),
+    Outdated(Box<PhotoState>),
     /// The photo is gone.
     #[error("the photo was deleted")]
     Deleted,
@@ -257,10 +257,10 @@ fn delete(state: Option<&PhotoState>, deletion: Deletion) -> Result<Event, Refus
         Some(state)
             if state.outcome == Outcome::Deleted && (uploader.is_none() || cause == DeletionCause::OriginalRemoved) =>
         {
-            return Err(Refusal::AlreadyCommitted(state.clone()));
+            return Err(Refusal::AlreadyCommitted(state.clone().into()));
         }
         Some(state) if cause == DeletionCause::OriginalRemoved && state.is_after(sequencer.as_deref()) => {
-            return Err(Refusal::Outdated(state.clone()));
+            return Err(Refusal::Outdated(state.clone().into()));
         }
         _ => {}
     }
@@ -323,9 +323,9 @@ fn refuse_repeat(state: Option<&PhotoState>, source: &Source, wanted: Outcome) -
         return if state.is_before(&source.version, sequencer) { Ok(()) } else { Err(Refusal::Deleted) };
     }
     if state.version == source.version && (state.outcome == Outcome::Processed || state.outcome == wanted) {
-        return Err(Refusal::AlreadyCommitted(state.clone()));
+        return Err(Refusal::AlreadyCommitted(state.clone().into()));
     }
-    if state.is_after(sequencer) { Err(Refusal::Outdated(state.clone())) } else { Ok(()) }
+    if state.is_after(sequencer) { Err(Refusal::Outdated(state.clone().into())) } else { Ok(()) }
 }
 
 /// Who each face is: somebody known, a stranger of this photo, or nobody.
