@@ -4,7 +4,6 @@ use std::{
     fs::File,
     io::{Read, Write},
     net::{TcpListener, TcpStream},
-    path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     sync::atomic::{AtomicU64, Ordering},
     time::{Duration, Instant},
@@ -12,6 +11,8 @@ use std::{
 
 use aws_sdk_ssm::types::ParameterType;
 use sparks_aws::{Access, Connection, DynamoStore, Estate, Queues, Setup, Tables};
+
+use crate::venv::interpreter;
 
 /// The emulator, and the version that the tests were written against.
 const PACKAGE: &str = "ministack==1.5.33";
@@ -42,7 +43,7 @@ impl Emulator {
     }
 
     fn start_now() -> Self {
-        let python = install();
+        let python = interpreter("emulator", PACKAGE);
         // Somebody else may take the port between our look and the emulator's.
         for _ in 0..5 {
             let port = TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a free port").port();
@@ -242,26 +243,4 @@ fn health(port: u16) -> Option<String> {
     let mut answer = [0; 64];
     let read = stream.read(&mut answer).ok()?;
     Some(String::from_utf8_lossy(&answer[..read]).into_owned())
-}
-
-/// The interpreter of a virtual environment that has the emulator, made where it is not there. One at a time.
-fn install() -> PathBuf {
-    let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target");
-    std::fs::create_dir_all(&target).expect("the target folder");
-    let lock = File::create(target.join("emulator.lock")).expect("a lock");
-    lock.lock().expect("the lock");
-    let (folder, done) = (target.join("emulator"), target.join("emulator/installed"));
-    let python = folder.join("bin/python");
-    if std::fs::read_to_string(&done).is_ok_and(|installed| installed == PACKAGE) {
-        return python;
-    }
-    run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&folder));
-    run(Command::new(&python).args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", PACKAGE]));
-    std::fs::write(done, PACKAGE).expect("a mark that it is installed");
-    python
-}
-
-fn run(command: &mut Command) {
-    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
-    assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
 }

@@ -64,6 +64,7 @@ pub fn processed(image: &ImageId, version: &str, persons: &[u32]) -> Event {
         analyzer: "sample".into(),
         identity_seq: Seq(0),
         first_face: 0,
+        adopted: Vec::new(),
         follows: None,
         faces: persons.iter().map(|number| matched(person(*number))).collect(),
     })

@@ -3,16 +3,19 @@
 
 mod cloud {
     mod account;
+    mod adopt;
     mod denial;
     mod deployment;
     mod doctor;
     mod faults;
+    mod guest;
     mod identity;
     mod objects;
     mod outage;
     mod photos;
     mod publisher;
     mod queue;
+    mod readers;
     mod replicas;
     mod requests;
     mod secrets;

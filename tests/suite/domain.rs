@@ -5,6 +5,8 @@
     reason = "a test that cannot go on should fail right there, and its name says what it is about"
 )]
 
+#[path = "domain/adopting.rs"]
+mod adopting;
 #[path = "domain/consolidate.rs"]
 mod consolidate;
 #[path = "domain/decide.rs"]

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, missing_docs, reason = "a test that meets the unexpected may stop")]
 
 mod ports {
+    mod adopted;
     mod broken_maintenance;
     mod broken_objects;
     mod broken_queue;

@@ -1,6 +1,8 @@
 //! The real binary, used as people use it.
 #![allow(clippy::unwrap_used, missing_docs, reason = "a test that cannot go on says so by panicking")]
 
+#[path = "scenarios/adopt.rs"]
+mod adopt;
 #[path = "scenarios/backfill.rs"]
 mod backfill;
 #[path = "scenarios/bad_files.rs"]
@@ -23,6 +25,8 @@ mod explain;
 mod forms;
 #[path = "scenarios/fuzzed_messages.rs"]
 mod fuzzed_messages;
+#[path = "scenarios/guest.rs"]
+mod guest;
 #[path = "scenarios/image.rs"]
 mod image;
 #[path = "scenarios/inbox.rs"]

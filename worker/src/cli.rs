@@ -100,6 +100,19 @@ Examples:
 
 Safe to interrupt and to repeat: a message that still stands is not sent twice.")]
     Backfill(BackfillArgs),
+    /// Take over persons and tags that another worker made before this one
+    #[command(after_help = "\
+Examples:
+  sparks adopt --config aws.toml --dry-run  what there is, and who could not be recognised
+  sparks adopt --config aws.toml            takes it over
+  sparks adopt --json | jq .unrecognisable
+
+Every person keeps their number and name, and is recognised by persons/{personId}.jpg from then on; every tag
+stays as it is, and is ours: `sparks verify`, `rebuild`, `explain` and deletions know of it. Numbers that were
+given out are never given out again. Foreign attributes are left alone.
+Safe to interrupt and to repeat, and beside workers that run; but strangers they meet before it is done may
+get new numbers, so do it before `sparks run`.")]
+    Adopt(AdoptArgs),
     /// Print what others are told
     #[command(after_help = "\
 Examples:

@@ -56,6 +56,7 @@ async fn run(cli: Cli, output: &mut Output) -> anyhow::Result<ExitCode> {
         Command::Send(args) => commands::send::run(global, args, output).await,
         Command::Dlq(args) => commands::dlq::run(global, args, output).await,
         Command::Backfill(args) => commands::backfill::run(global, args, output).await,
+        Command::Adopt(args) => commands::adopt::run(global, args, output).await,
         Command::Tail(args) => commands::tail::run(global, args, output).await,
         Command::Photo(args) => commands::photo::run(global, args, output).await,
         Command::Query(args) => commands::query::run(global, args, output).await,

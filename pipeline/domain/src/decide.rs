@@ -134,6 +134,14 @@ impl Policy {
         self.among(persons).recognise(candidates)
     }
 
+    /// Whether a face is good enough that a person may be known by it.
+    pub fn may_be_known_by(&self, face: &SeenFace) -> bool {
+        face.quality.size >= self.min_size
+            && face.quality.sharpness >= self.min_sharpness
+            && face.confidence >= self.min_confidence
+            && face.quality.turn.is_none_or(|turn| turn <= self.max_turn)
+    }
+
     pub(crate) fn among(&self, persons: usize) -> Rules<'_> {
         Rules { policy: self, threshold: round(self.threshold.among(persons), 1e4) }
     }
@@ -159,12 +167,8 @@ impl Rules<'_> {
         candidates
     }
 
-    /// Whether a face is good enough that a person may be known by it.
     fn may_found(&self, face: &SeenFace) -> bool {
-        face.quality.size >= self.policy.min_size
-            && face.quality.sharpness >= self.policy.min_sharpness
-            && face.confidence >= self.policy.min_confidence
-            && face.quality.turn.is_none_or(|turn| turn <= self.policy.max_turn)
+        self.policy.may_be_known_by(face)
     }
 
     /// Whether the person is better known with this face: a good one, and not almost the same as one they are known by,
@@ -182,10 +186,10 @@ impl Rules<'_> {
 pub enum Refusal {
     /// The log says it already.
     #[error("already committed by event {}", .0.seq)]
-    AlreadyCommitted(PhotoState),
+    AlreadyCommitted(Box<PhotoState>),
     /// The log speaks of a newer version of the object.
     #[error("a newer version was committed by event {}", .0.seq)]
-    Outdated(PhotoState),
+    Outdated(Box<PhotoState>),
     /// The photo is gone.
     #[error("the photo was deleted")]
     Deleted,
@@ -203,6 +207,9 @@ pub fn decide(state: Option<&PhotoState>, command: Command, policy: &Policy) -> 
             refuse_repeat(state, &source, Outcome::Processed)?;
             let Decided { analyzer, identity, first_face, faces, allocations } =
                 recognise(&image_id, state, recognition, policy);
+            let seen: BTreeSet<PersonId> = faces.iter().filter_map(|face| face.verdict.person()).collect();
+            let mut adopted = state.map(|state| state.adopted.clone()).unwrap_or_default();
+            adopted.retain(|person| !seen.contains(person));
             let processed = Event::PhotoProcessed(PhotoProcessed {
                 v: Version,
                 image_id: image_id.clone(),
@@ -216,6 +223,7 @@ pub fn decide(state: Option<&PhotoState>, command: Command, policy: &Policy) -> 
                 identity_seq: identity.seq,
                 first_face,
                 faces,
+                adopted,
                 follows,
             });
             Ok(with_allocations(image_id, processed, &identity, allocations))
@@ -249,10 +257,10 @@ fn delete(state: Option<&PhotoState>, deletion: Deletion) -> Result<Event, Refus
         Some(state)
             if state.outcome == Outcome::Deleted && (uploader.is_none() || cause == DeletionCause::OriginalRemoved) =>
         {
-            return Err(Refusal::AlreadyCommitted(state.clone()));
+            return Err(Refusal::AlreadyCommitted(state.clone().into()));
         }
         Some(state) if cause == DeletionCause::OriginalRemoved && state.is_after(sequencer.as_deref()) => {
-            return Err(Refusal::Outdated(state.clone()));
+            return Err(Refusal::Outdated(state.clone().into()));
         }
         _ => {}
     }
@@ -315,9 +323,9 @@ fn refuse_repeat(state: Option<&PhotoState>, source: &Source, wanted: Outcome) -
         return if state.is_before(&source.version, sequencer) { Ok(()) } else { Err(Refusal::Deleted) };
     }
     if state.version == source.version && (state.outcome == Outcome::Processed || state.outcome == wanted) {
-        return Err(Refusal::AlreadyCommitted(state.clone()));
+        return Err(Refusal::AlreadyCommitted(state.clone().into()));
     }
-    if state.is_after(sequencer) { Err(Refusal::Outdated(state.clone())) } else { Ok(()) }
+    if state.is_after(sequencer) { Err(Refusal::Outdated(state.clone().into())) } else { Ok(()) }
 }
 
 /// Who each face is: somebody known, a stranger of this photo, or nobody.

@@ -38,6 +38,12 @@ impl ImageId {
         Self(Uuid::new_v5(&NAMESPACE, email.as_str().as_bytes()).to_string())
     }
 
+    /// The name under which the face in a person's picture is kept that somebody else made. No photo has it, and no row.
+    pub fn of_crop(person: PersonId) -> Self {
+        const NAMESPACE: Uuid = Uuid::from_u128(0x2c9e_71d4_05b8_4f63_a1d7_6e0b_93fc_8a25);
+        Self(Uuid::new_v5(&NAMESPACE, person.to_string().as_bytes()).to_string())
+    }
+
     /// The ID as text.
     pub fn as_str(&self) -> &str {
         &self.0
@@ -104,6 +110,13 @@ pub struct FaceId {
     pub image: ImageId,
     /// The face's number in the photo, from 0.
     pub n: u16,
+}
+
+impl FaceId {
+    /// The face in a person's picture that somebody else made.
+    pub fn of_crop(person: PersonId) -> Self {
+        Self { image: ImageId::of_crop(person), n: 0 }
+    }
 }
 
 impl fmt::Display for FaceId {

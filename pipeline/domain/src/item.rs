@@ -147,6 +147,27 @@ impl Mutation {
         matches!(self, Self::Set { presence: Presence::Required, .. } | Self::Take { .. } | Self::Add { .. })
     }
 
+    /// The same, where this is true of the row; only what sets attributes asks.
+    pub(crate) fn with_presence(self, presence: Presence) -> Self {
+        match self {
+            Self::Set { key, attributes, at_least, .. } => Self::Set { key, presence, attributes, at_least },
+            other => other,
+        }
+    }
+
+    /// What of it the row does not say already; none where that is nothing. So that whoever wrote to the row since it was read
+    /// is not overwritten.
+    pub fn beyond(self, row: Option<&Attributes>) -> Option<Self> {
+        match (self, row) {
+            (Self::Set { key, presence, mut attributes, at_least }, Some(row)) => {
+                attributes.retain(|name, value| row.get(name) != Some(value));
+                let is_nothing = attributes.is_empty() && at_least.is_empty() && presence == Presence::Any;
+                (!is_nothing).then_some(Self::Set { key, presence, attributes, at_least })
+            }
+            (change, _) => Some(change),
+        }
+    }
+
     /// The row it changes.
     pub fn key(&self) -> &Key {
         match self {

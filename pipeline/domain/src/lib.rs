@@ -3,6 +3,7 @@
 //! Pure, synchronous and deterministic. Deliberately absent: clocks, randomness, I/O, settings files. What varies comes in
 //! as an argument, so the same input always gives the same events.
 
+mod adopt;
 mod consolidate;
 mod decide;
 mod drift;
@@ -21,12 +22,14 @@ mod signature;
 mod state;
 mod time;
 
+pub use adopt::{FoundPerson, FoundPhoto, Strange, person_of};
 pub use consolidate::{Consolidation, Join, Witnesses, consolidate};
 pub use decide::{Command, Deletion, Identity, Policy, Recognition, Refusal, decide};
 pub use drift::{Difference, drift};
 pub use event::{
-    Allocation, DeletionCause, Event, Evidence, FacesReviewed, Grounds, MergeUndone, PersonPictured, PersonReinstated,
-    PersonRenamed, PersonsAllocated, PersonsForgotten, PersonsMerged, PhotoDeleted, PhotoProcessed, PhotoRejected,
+    AdoptedTagging, Allocation, CropFace, DeletionCause, Event, Evidence, FacesReviewed, Grounds, Likeness,
+    MergeUndone, NumbersReserved, Origin, PersonAdopted, PersonPictured, PersonReinstated, PersonRenamed,
+    PersonsAllocated, PersonsForgotten, PersonsMerged, PhotoAdopted, PhotoDeleted, PhotoProcessed, PhotoRejected,
     ProfileProcessed, ReviewedFace, UnreadableEvent, Version,
 };
 pub use gallery::{Candidate, Gallery, Search, Similarity, Template};

@@ -21,6 +21,8 @@ pub struct People {
     persons: BTreeMap<PersonId, Person>,
     forgotten: BTreeSet<PersonId>,
     merges: Merges,
+    reserved: u32,
+    adopted: BTreeSet<PersonId>,
 }
 
 impl People {
@@ -32,6 +34,12 @@ impl People {
                 let person = allocation.person;
                 (person, Person { display_name: person.to_string(), created: when, face: allocation.face.clone() })
             })),
+            Event::PersonAdopted(e) => {
+                let (display_name, face) = (e.display_name.clone(), e.face.clone());
+                self.persons.insert(e.person, Person { display_name, created: e.created_at, face });
+                self.adopted.insert(e.person);
+            }
+            Event::NumbersReserved(e) => self.reserved = self.reserved.max(e.up_to),
             Event::PersonRenamed(e) => {
                 if let Some(person) = self.persons.get_mut(&e.person) {
                     person.display_name.clone_from(&e.to);
@@ -68,6 +76,16 @@ impl People {
         Some(Person { display_name: name.display_name.clone(), ..own.clone() })
     }
 
+    /// Whether the log has ever named them.
+    pub fn has_met(&self, person: PersonId) -> bool {
+        self.persons.contains_key(&person)
+    }
+
+    /// Whether somebody else founded them, before us.
+    pub fn is_adopted(&self, person: PersonId) -> bool {
+        self.adopted.contains(&person)
+    }
+
     /// Whether the person was known, and is not any more.
     pub fn is_forgotten(&self, person: PersonId) -> bool {
         self.forgotten.contains(&person)
@@ -102,7 +120,7 @@ impl People {
 
     /// The highest number ever given out.
     pub fn highest(&self) -> u32 {
-        self.persons.last_key_value().map_or(0, |(person, _)| person.number())
+        self.persons.last_key_value().map_or(0, |(person, _)| person.number()).max(self.reserved)
     }
 
     fn picture(&mut self, person: PersonId, face: &FaceId) {

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use crate::{
-    Attributes, DeletionCause, Email, Event, Key, Merges, Mutation, People, Person, PersonId, PersonsMerged,
-    PhotoDeleted, PhotoProcessed, PhotoState, Presence, ProfileProcessed, Timestamp,
+    Attributes, DeletionCause, Email, Event, ImageId, Key, Merges, Mutation, People, Person, PersonId, PersonsMerged,
+    PhotoAdopted, PhotoDeleted, PhotoProcessed, PhotoState, Presence, ProfileProcessed, Timestamp,
 };
 
 /// What `TAGGING.s3Key` holds.
@@ -46,6 +46,16 @@ impl Projection {
                 let rows = people.iter().map(|(id, person)| Self::person(id, &person));
                 rows.chain([Self::counter(people.highest())]).collect()
             }
+            Event::NumbersReserved(event) => vec![Self::counter(event.up_to)],
+            Event::PersonAdopted(adopted) => {
+                let mut people = People::default();
+                people.evolve(event, when);
+                let row = people.get(adopted.person).map(|person| Self::person(adopted.person, &person));
+                row.into_iter().map(|row| row.with_presence(Presence::Required)).collect()
+            }
+            // Beside what we show already, the tags are shown with it: see `shown`.
+            Event::PhotoAdopted(_) if before.is_some_and(|state| state.shows.is_some()) => Vec::new(),
+            Event::PhotoAdopted(adopted) => self.adopted(adopted, &adopted.persons(), merges),
             Event::PersonRenamed(event) => vec![Self::named(event.person, &event.to)],
             // A photo that cannot be taken leaves the platform's row as the platform made it.
             Event::PhotoRejected(_) => Vec::new(),
@@ -82,9 +92,7 @@ impl Projection {
             // The platform, too, writes this one when somebody edits the photo.
             at_least: attributes(json!({ "lastModified": when })),
         };
-        let guises: BTreeSet<PersonId> = persons.iter().chain(left).flat_map(|person| merges.guises(*person)).collect();
-        let stale = guises.into_iter().filter(|person| !now.contains(person));
-        let stale = stale.map(|person| Mutation::Delete { key: Key::tagging(&event.image_id, person) });
+        let stale = stale(&event.image_id, persons.iter().chain(left), &now, merges);
         let taggings = now.iter().map(|person| Mutation::Set {
             key: Key::tagging(&event.image_id, *person),
             presence: Presence::Any,
@@ -99,12 +107,55 @@ impl Projection {
         [image].into_iter().chain(stale).chain(taggings).collect()
     }
 
+    /// The rows of a photo that shows this event, if it is one that a photo can show, with these persons.
+    pub fn shown(
+        &self,
+        event: &Event,
+        when: Timestamp,
+        persons: &[PersonId],
+        merges: &Merges,
+    ) -> Option<Vec<Mutation>> {
+        match event {
+            Event::PhotoProcessed(event) => Some(self.photo(event, when, persons, &[], merges)),
+            Event::PhotoAdopted(event) => Some(self.adopted(event, persons, merges)),
+            _ => None,
+        }
+    }
+
+    /// The rows of a photo that somebody else tagged, as they stood, with these persons. Whoever a tag is by now, it keeps
+    /// what it said; `lastModified` is not touched, because nothing about the photo has changed.
+    fn adopted(&self, event: &PhotoAdopted, persons: &[PersonId], merges: &Merges) -> Vec<Mutation> {
+        let now = merges.all_now(persons);
+        let mut ours = attributes(json!({ "persons": now }));
+        if !event.images.is_empty() {
+            ours.insert("images".into(), event.images.clone().into());
+        }
+        let image = Self::set(Key::image(&event.image_id, &event.uploader), ours.into());
+        let stale = stale(&event.image_id, persons.iter(), &now, merges);
+        let taggings = now.iter().filter_map(|person| {
+            let tagging = event.taggings.iter().find(|tagging| merges.now(tagging.person) == *person)?;
+            let mut ours = attributes(json!({
+                "entityType": format!("TAGGING#{person}"),
+                "createdAt": tagging.created_at.unix_seconds(),
+            }));
+            ours.extend(tagging.s3_key.as_ref().map(|key| ("s3Key".to_owned(), key.clone().into())));
+            if !tagging.images.is_empty() {
+                ours.insert("images".into(), tagging.images.clone().into());
+            }
+            let row = Self::set(Key::tagging(&event.image_id, *person), ours.into());
+            Some(row.with_presence(Presence::Any))
+        });
+        [image].into_iter().chain(stale).chain(taggings).collect()
+    }
+
     /// What this event, replaced by a later one of the same photo, must not have left behind.
     pub fn superseded(&self, now: &PhotoState, event: &PhotoProcessed, merges: &Merges) -> Vec<Mutation> {
-        let shown = merges.all_now(&now.persons);
-        let persons = event.persons().into_iter().flat_map(|person| merges.guises(person));
-        let gone: BTreeSet<PersonId> = persons.filter(|person| !shown.contains(person)).collect();
-        gone.into_iter().map(|person| Mutation::Delete { key: Key::tagging(&event.image_id, person) }).collect()
+        stale(&event.image_id, event.persons().iter(), &merges.all_now(&now.persons), merges)
+    }
+
+    /// What tags that were there before us, and which a later event of the same photo replaced, must not have left behind.
+    pub fn superseded_tags(&self, now: &PhotoState, event: &PhotoAdopted, merges: &Merges) -> Vec<Mutation> {
+        stale(&event.image_id, event.persons().iter(), &merges.all_now(&now.persons), merges)
     }
 
     /// The user's row, where their picture tells who they are.
@@ -143,12 +194,7 @@ impl Projection {
 
     /// The row of somebody who is known again.
     pub fn reinstated(&self, id: PersonId, person: &Person) -> Mutation {
-        match Self::person(id, person) {
-            Mutation::Set { key, attributes, at_least, .. } => {
-                Mutation::Set { key, presence: Presence::Any, attributes, at_least }
-            }
-            other => other,
-        }
+        Self::person(id, person).with_presence(Presence::Any)
     }
 
     /// What a merge makes of the rows of persons and users; photos follow one by one. `people` know of the merge.
@@ -217,6 +263,18 @@ impl Projection {
         let attributes = attributes(values);
         Mutation::Set { key, presence: Presence::Required, attributes, at_least: Attributes::new() }
     }
+}
+
+/// Tags of these persons, under whatever name, that are not among those shown now.
+fn stale<'a>(
+    image: &ImageId,
+    persons: impl Iterator<Item = &'a PersonId>,
+    now: &[PersonId],
+    merges: &Merges,
+) -> Vec<Mutation> {
+    let guises: BTreeSet<PersonId> = persons.flat_map(|person| merges.guises(*person)).collect();
+    let gone = guises.into_iter().filter(|person| !now.contains(person));
+    gone.map(|person| Mutation::Delete { key: Key::tagging(image, person) }).collect()
 }
 
 fn attributes(object: Value) -> Attributes {

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Event, PersonId, RejectCode, Seq, event::is_zero};
+use crate::{Event, PersonId, PhotoAdopted, RejectCode, Seq, event::is_zero};
 
 /// The standing of a photo after its last event.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,6 +26,9 @@ pub struct PhotoState {
     /// The persons in it, as they were decided: [`Merges`](crate::Merges) say who they are now.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub persons: Vec<PersonId>,
+    /// Those of them whom somebody else had seen in it before us, while we have not looked ourselves.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub adopted: Vec<PersonId>,
 }
 
 /// What came of a photo.
@@ -38,6 +41,8 @@ pub enum Outcome {
     Rejected(RejectCode),
     /// It is gone.
     Deleted,
+    /// It is in the table as somebody else put it there, and we have not looked ourselves.
+    Adopted,
 }
 
 impl PhotoState {
@@ -52,6 +57,7 @@ impl PhotoState {
                 shows: Some(seq),
                 faces: e.first_face.saturating_add(u16::try_from(e.faces.len()).unwrap_or(u16::MAX)),
                 persons: e.persons(),
+                adopted: Vec::new(),
             }),
             Event::PhotoRejected(e) => Some(Self {
                 version: e.source.version.clone(),
@@ -61,8 +67,10 @@ impl PhotoState {
                 // What an earlier version of the photo put into the table stays there.
                 shows: before.as_ref().and_then(|state| state.shows),
                 faces: before.as_ref().map_or(0, |state| state.faces),
-                persons: before.map(|state| state.persons).unwrap_or_default(),
+                persons: before.as_ref().map(|state| state.persons.clone()).unwrap_or_default(),
+                adopted: before.map(|state| state.adopted).unwrap_or_default(),
             }),
+            Event::PhotoAdopted(e) => Some(Self::adopting(before, seq, e)),
             Event::FacesReviewed(e) => before.map(|mut state| {
                 state.persons.extend(e.persons());
                 state.persons.sort_unstable();
@@ -77,6 +85,7 @@ impl PhotoState {
                 shows: None,
                 faces: before.map_or(0, |state| state.faces),
                 persons: Vec::new(),
+                adopted: Vec::new(),
             }),
             Event::ProfileProcessed(e) => Some(Self {
                 version: e.source.version.clone(),
@@ -87,8 +96,35 @@ impl PhotoState {
                 shows: e.person().map(|_| seq).or_else(|| before.as_ref()?.shows),
                 faces: e.first_face.saturating_add(u16::from(e.face.is_some())),
                 persons: e.person().map(|person| vec![person]).or_else(|| Some(before?.persons)).unwrap_or_default(),
+                adopted: Vec::new(),
             }),
             _ => before,
+        }
+    }
+
+    /// Tags that somebody else gave beside what we show are shown with it.
+    fn adopting(before: Option<Self>, seq: Seq, event: &PhotoAdopted) -> Self {
+        let (persons, faces) = (event.persons(), before.as_ref().map_or(0, |state| state.faces));
+        match before.filter(|state| state.shows.is_some()) {
+            Some(mut state) => {
+                for known in [&mut state.persons, &mut state.adopted] {
+                    known.extend(&persons);
+                    known.sort_unstable();
+                    known.dedup();
+                }
+                Self { seq, ..state }
+            }
+            // Nobody knows of which version they were given.
+            None => Self {
+                version: String::new(),
+                sequencer: None,
+                outcome: Outcome::Adopted,
+                seq,
+                shows: Some(seq),
+                faces,
+                adopted: persons.clone(),
+                persons,
+            },
         }
     }
 

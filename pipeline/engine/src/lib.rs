@@ -2,7 +2,7 @@
 //!
 //! Deliberately absent: any technology. What talks to a disk or a network lives behind a port, in an adapter.
 
-mod adoption;
+mod adopt;
 mod backfill;
 mod cpu;
 mod failure;
@@ -21,7 +21,7 @@ mod stages;
 mod turn;
 mod users;
 
-pub use adoption::Unadopted;
+pub use adopt::{Adopted, Adoption, Alike, Found as FoundToAdopt, Step, Unadopted};
 pub use backfill::{Backfill, Backfilled};
 pub use cpu::{Cpu, Crashed};
 pub use failure::{Cause, Class, Failure};

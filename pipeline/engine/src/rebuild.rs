@@ -159,11 +159,14 @@ impl Rebuilder {
 
     fn photo(&self, recorded: &Recorded, state: Option<PhotoState>, merges: &Merges) -> Vec<Mutation> {
         match (&recorded.event, state) {
-            (Event::PhotoProcessed(event), Some(state)) if state.shows == Some(recorded.seq) => {
-                self.projection.photo(event, recorded.when, &state.persons, &[], merges)
+            (event @ (Event::PhotoProcessed(_) | Event::PhotoAdopted(_)), Some(state))
+                if state.shows == Some(recorded.seq) =>
+            {
+                self.projection.shown(event, recorded.when, &state.persons, merges).unwrap_or_default()
             }
             // A later version took its place, or the photo is gone.
             (Event::PhotoProcessed(event), Some(state)) => self.projection.superseded(&state, event, merges),
+            (Event::PhotoAdopted(event), Some(state)) => self.projection.superseded_tags(&state, event, merges),
             // The picture that a user has now says who they are.
             (Event::ProfileProcessed(event), Some(state)) if state.shows == Some(recorded.seq) => {
                 self.projection.profile(event, recorded.when, merges).into_iter().collect()

@@ -1,8 +1,6 @@
 //! What the table shows of a photo.
 
-use sparks_domain::{
-    Event, EventId, ImageId, Lane, Merges, PhotoProcessed, PhotoState, Projection, Recorded, Seq, Timestamp,
-};
+use sparks_domain::{Event, ImageId, Merges, PhotoProcessed, PhotoState, Projection, Recorded, Timestamp};
 
 use crate::{Commit, CommitError, PhotoGuard, Store, StoreError};
 
@@ -18,46 +16,42 @@ pub(crate) struct Shown<'a> {
 pub(crate) struct ShownPhoto {
     /// What was decided about what is shown.
     pub event: PhotoProcessed,
-    /// Where the log has it.
-    pub lane: Lane,
-    /// At which place.
-    pub seq: Seq,
     /// When that was.
     pub when: Timestamp,
-    /// The event's name.
-    pub id: EventId,
-    /// Who decided.
-    pub actor: String,
     /// Where the photo stands.
     pub state: PhotoState,
 }
 
 impl Shown<'_> {
-    /// The event that the table shows of this photo, if it shows any.
+    /// Our own decision that the table shows of this photo, if it shows any.
     pub async fn photo(&self, image: &ImageId) -> Result<Option<ShownPhoto>, StoreError> {
-        let Some(state) = self.store.photo(image).await? else { return Ok(None) };
-        let Some(seq) = state.shows else { return Ok(None) };
-        match self.store.event(image, seq).await? {
-            Some(Recorded { event: Event::PhotoProcessed(event), lane, seq, when, id, actor }) => {
-                Ok(Some(ShownPhoto { event, lane, seq, when, id, actor, state }))
+        match self.event(image).await? {
+            Some((Recorded { event: Event::PhotoProcessed(event), when, .. }, state)) => {
+                Ok(Some(ShownPhoto { event, when, state }))
             }
             _ => Ok(None),
         }
     }
 
+    /// The event that the table shows of this photo, whoever decided, and where the photo stands.
+    pub async fn event(&self, image: &ImageId) -> Result<Option<(Recorded, PhotoState)>, StoreError> {
+        let Some(state) = self.store.photo(image).await? else { return Ok(None) };
+        let Some(seq) = state.shows else { return Ok(None) };
+        Ok(self.store.event(image, seq).await?.map(|recorded| (recorded, state)))
+    }
+
     /// Makes the photo's rows what the log says. A commit without events, so that nobody who is faster is overwritten;
     /// where the platform has removed the row, there is nothing to say.
     pub async fn reassert(&self, image: &ImageId, merges: &Merges) -> Result<Option<Recorded>, CommitError> {
-        let Some(shown) = self.photo(image).await? else { return Ok(None) };
-        let ShownPhoto { event, lane, seq, when, id, actor, state } = shown;
+        let Some((recorded, state)) = self.event(image).await? else { return Ok(None) };
+        let rows = self.projection.shown(&recorded.event, recorded.when, &state.persons, merges);
+        let Some(mutations) = rows else { return Ok(None) };
         let commit = Commit {
-            mutations: self.projection.photo(&event, when, &state.persons, &[], merges),
-            ..Commit::without_events(when, Some(PhotoGuard { image: image.clone(), before: Some(state) }))
+            mutations,
+            ..Commit::without_events(recorded.when, Some(PhotoGuard { image: image.clone(), before: Some(state) }))
         };
         match self.store.commit(&commit).await {
-            Ok(_) | Err(CommitError::PhotoMoved | CommitError::RowMissing(_)) => {
-                Ok(Some(Recorded { lane, seq, id, actor, when, event: Event::PhotoProcessed(event) }))
-            }
+            Ok(_) | Err(CommitError::PhotoMoved | CommitError::RowMissing(_)) => Ok(Some(recorded)),
             Err(error) => Err(error),
         }
     }

@@ -149,6 +149,7 @@ fn processed(n: usize, all: usize) -> PhotoProcessed {
         analyzer: "bench".into(),
         identity_seq: Seq(1),
         first_face: 0,
+        adopted: Vec::new(),
         follows: None,
         faces: vec![Face {
             bounds: seen.bounds,

@@ -66,6 +66,7 @@ fn a_deleted_photo_shows_nothing_and_keeps_the_numbers_of_its_faces() {
         shows: None,
         faces: 2,
         persons: vec![],
+        adopted: vec![],
     };
     assert_eq!(state, expected);
     let text = serde_json::to_string(&state).unwrap();

@@ -37,6 +37,7 @@ fn a_processed_photo_shows_its_persons() {
         shows: Some(Seq(5)),
         faces: 2,
         persons: vec![person(1), person(2)],
+        adopted: vec![],
     };
     assert_eq!(state, Some(expected));
 }

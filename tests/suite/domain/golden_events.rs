@@ -4,10 +4,11 @@ use std::{collections::BTreeMap, fs};
 
 use serde_json::{Value, json};
 use sparks_domain::{
-    Allocation, Candidate, DeletionCause, Event, Evidence, Face, FaceId, FacesReviewed, Grounds, ImageId, MergeUndone,
-    PersonPictured, PersonReinstated, PersonRenamed, PersonsAllocated, PersonsForgotten, PersonsMerged, PhotoDeleted,
+    AdoptedTagging, Allocation, Attributes, Candidate, CropFace, DeletionCause, Event, Evidence, Face, FaceId,
+    FacesReviewed, Grounds, ImageId, Likeness, MergeUndone, NumbersReserved, Origin, PersonAdopted, PersonPictured,
+    PersonReinstated, PersonRenamed, PersonsAllocated, PersonsForgotten, PersonsMerged, PhotoAdopted, PhotoDeleted,
     PhotoProcessed, PhotoRejected, ProfileProcessed, Quality, RejectCode, Rejection, ReviewedFace, Seq, Source,
-    TakenAt, UnreadableEvent, Variant, Variants, Verdict, Version,
+    TakenAt, Timestamp, UnreadableEvent, Variant, Variants, Verdict, Version,
 };
 
 use crate::{
@@ -88,6 +89,7 @@ pub fn photo_processed(rich: bool) -> PhotoProcessed {
         analyzer: "synthetic".into(),
         identity_seq: Seq(41),
         first_face: if rich { 2 } else { 0 },
+        adopted: Vec::new(),
         follows: rich.then_some(Seq(17)),
         faces: if rich { vec![rich_face(), known, nobody] } else { vec![nobody] },
     }
@@ -214,7 +216,51 @@ fn person_pictured(rich: bool) -> PersonPictured {
     PersonPictured { v: Version, person: person(3), face: shown_face(rich), identity_seq: Seq(48) }
 }
 
-pub fn every_event(rich: bool) -> [Event; 12] {
+fn numbers_reserved() -> NumbersReserved {
+    NumbersReserved { v: Version, up_to: 57, identity_seq: Seq(0) }
+}
+
+fn person_adopted(rich: bool) -> PersonAdopted {
+    let Face { bounds, landmarks, quality, confidence, model, .. } = rich_face();
+    let seen =
+        CropFace { version: "0f343b0931126a20f133d67c2b018a3b".into(), bounds, landmarks, quality, confidence, model };
+    PersonAdopted {
+        v: Version,
+        person: person(7),
+        display_name: if rich { "Ada's aunt".into() } else { "person7".into() },
+        created_at: Timestamp::from_millis(1_754_040_268_000),
+        crop_key: "persons/person7.jpg".into(),
+        origin: Origin::Table,
+        face: FaceId::of_crop(person(7)),
+        analyzer: "local".into(),
+        likeness: if rich { Likeness::Known(seen) } else { Likeness::NoCrop },
+        identity_seq: Seq(1),
+    }
+}
+
+fn photo_adopted(rich: bool) -> PhotoAdopted {
+    let [large, medium] = ["large", "medium"].map(|name| format!("processed/{BEACH}_{name}.webp"));
+    let images = fields(json!({ "large": large, "medium": medium }));
+    let tagging = |number| AdoptedTagging {
+        person: person(number),
+        s3_key: rich.then(|| large.clone()),
+        images: if rich { images.clone() } else { Attributes::new() },
+        created_at: Timestamp::from_millis(1_754_040_269_000),
+    };
+    let processed = fields(json!({ "large": large, "medium": medium, "processedAt": "2025-08-01T09:24:28.957Z" }));
+    PhotoAdopted {
+        v: Version,
+        image_id: BEACH.parse().unwrap(),
+        uploader: ada(),
+        original_key: rich.then(|| format!("originals/{BEACH}.jpg")),
+        images: if rich { processed } else { Attributes::new() },
+        origin: Origin::Table,
+        taggings: if rich { vec![tagging(7), tagging(12)] } else { vec![tagging(7)] },
+        follows: rich.then_some(Seq(17)),
+    }
+}
+
+pub fn every_event(rich: bool) -> [Event; 15] {
     [
         Event::PhotoProcessed(photo_processed(rich)),
         Event::PhotoRejected(photo_rejected(rich)),
@@ -228,6 +274,9 @@ pub fn every_event(rich: bool) -> [Event; 12] {
         Event::PersonsForgotten(persons_forgotten(rich)),
         Event::PersonReinstated(person_reinstated(rich)),
         Event::PersonPictured(person_pictured(rich)),
+        Event::NumbersReserved(numbers_reserved()),
+        Event::PersonAdopted(person_adopted(rich)),
+        Event::PhotoAdopted(photo_adopted(rich)),
     ]
 }
 
@@ -239,6 +288,7 @@ fn written_version(event: &Event) -> u32 {
         Event::FacesReviewed(_) | Event::PersonsMerged(_) | Event::MergeUndone(_) => 1,
         Event::PhotoDeleted(_) | Event::ProfileProcessed(_) => 1,
         Event::PersonsForgotten(_) | Event::PersonReinstated(_) | Event::PersonPictured(_) => 1,
+        Event::NumbersReserved(_) | Event::PersonAdopted(_) | Event::PhotoAdopted(_) => 1,
     }
 }
 
@@ -274,7 +324,7 @@ fn every_event_is_read_as_it_was_meant() {
 fn every_file_ever_written_reads_and_writes_back_the_same() {
     let files = fs::read_dir(golden::path("events")).unwrap().map(|entry| entry.unwrap().file_name());
     let files: Vec<String> = files.map(|name| name.into_string().unwrap()).collect();
-    assert!(files.len() >= 25, "{files:?}");
+    assert!(files.len() >= 32, "{files:?}");
     for name in files {
         let event_type = name.split('.').next().unwrap();
         let written = golden::read(&format!("events/{name}"));
@@ -310,6 +360,14 @@ fn an_ambiguous_face_is_written_and_read_as_its_file_says() {
 }
 
 #[test]
+fn a_tag_that_was_there_before_us_is_written_and_read_as_its_file_says() {
+    let event = Event::PhotoProcessed(PhotoProcessed { adopted: vec![person(7)], ..photo_processed(false) });
+    let name = "events/PhotoProcessed.v1.adopted.json";
+    golden::check(name, &data(&event));
+    assert_eq!(Event::parse(event.event_type(), &golden::read(name).to_string()), Ok(event));
+}
+
+#[test]
 fn the_minimal_files_about_persons_leave_out_what_is_optional() {
     for (event_type, optional) in [("FacesReviewed", "/faces/1/evidence"), ("FacesReviewed", "/faces/0/candidates/0")]
         .into_iter()
@@ -326,8 +384,10 @@ fn the_minimal_files_about_persons_leave_out_what_is_optional() {
 fn the_minimal_files_of_what_is_gone_leave_out_what_is_optional() {
     let deleted = ["/uploader", "/sequencer", "/objects", "/persons", "/known_by", "/follows"];
     let deleted = deleted.map(|name| ("PhotoDeleted", name));
+    let adopted = ["/original_key", "/images", "/taggings/0/s3_key", "/taggings/0/images", "/follows"];
+    let adopted = adopted.map(|name| ("PhotoAdopted", name));
     let profile = ["/first_face", "/face", "/follows"].map(|name| ("ProfileProcessed", name));
-    for (event_type, optional) in deleted.into_iter().chain(profile) {
+    for (event_type, optional) in deleted.into_iter().chain(profile).chain(adopted) {
         let rich = golden::read(&format!("events/{event_type}.v1.json"));
         let minimal = golden::read(&format!("events/{event_type}.v1.minimal.json"));
         assert!(rich.pointer(optional).is_some(), "{optional} is not in the rich file");
@@ -353,6 +413,9 @@ fn event_ids_never_change() {
             "PersonsForgotten e653ac5f-fedf-5dc6-b606-07b0e2d20113",
             "PersonReinstated c5cf6d65-ae01-52e9-b960-8434f24dc400",
             "PersonPictured ca3c5f79-dec0-54d1-9e47-a202ca51d13e",
+            "NumbersReserved 66d2996a-5985-5d07-a88e-6926bb6d30a1",
+            "PersonAdopted 7af6fb75-c77e-52ac-acd6-b015c2d7b8ef",
+            "PhotoAdopted 840d9a17-f8f5-5a87-86a6-ed871576e0f8",
         ]
     );
 }

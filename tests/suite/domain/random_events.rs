@@ -3,10 +3,11 @@
 use proptest::{collection::vec, option, prelude::*};
 use serde_json::{Value, json};
 use sparks_domain::{
-    Allocation, Candidate, DeletionCause, Email, Event, EventId, Evidence, Face, FaceBox, FaceId, FacesReviewed,
-    Grounds, ImageId, MergeUndone, PersonId, PersonPictured, PersonReinstated, PersonRenamed, PersonsAllocated,
-    PersonsForgotten, PersonsMerged, PhotoDeleted, PhotoProcessed, PhotoRejected, Point, ProfileProcessed, Quality,
-    RejectCode, Rejection, ReviewedFace, Seq, Source, TakenAt, Variant, Variants, Verdict, Version,
+    AdoptedTagging, Allocation, Attributes, Candidate, CropFace, DeletionCause, Email, Event, EventId, Evidence, Face,
+    FaceBox, FaceId, FacesReviewed, Grounds, ImageId, Likeness, MergeUndone, NumbersReserved, Origin, PersonAdopted,
+    PersonId, PersonPictured, PersonReinstated, PersonRenamed, PersonsAllocated, PersonsForgotten, PersonsMerged,
+    PhotoAdopted, PhotoDeleted, PhotoProcessed, PhotoRejected, Point, ProfileProcessed, Quality, RejectCode, Rejection,
+    ReviewedFace, Seq, Source, TakenAt, Timestamp, Variant, Variants, Verdict, Version,
 };
 
 pub fn event() -> impl Strategy<Value = Event> {
@@ -23,6 +24,11 @@ pub fn event() -> impl Strategy<Value = Event> {
         1 => persons_forgotten().prop_map(Event::PersonsForgotten),
         1 => person_reinstated().prop_map(Event::PersonReinstated),
         1 => person_pictured().prop_map(Event::PersonPictured),
+        1 => any::<(u32, u64)>().prop_map(|(up_to, seq)| {
+            Event::NumbersReserved(NumbersReserved { v: Version, up_to, identity_seq: Seq(seq) })
+        }),
+        1 => person_adopted().prop_map(Event::PersonAdopted),
+        1 => photo_adopted().prop_map(Event::PhotoAdopted),
     ]
 }
 
@@ -117,9 +123,9 @@ fn face() -> impl Strategy<Value = Face> {
 
 fn photo_processed() -> impl Strategy<Value = PhotoProcessed> {
     let photo = (image_id(), email(), source(), any::<(u32, u32)>(), option::of(any::<String>()));
-    let made = (variant(), variant(), any::<String>(), any::<u64>(), vec(face(), 0..4));
+    let made = (variant(), variant(), any::<String>(), any::<u64>(), vec(face(), 0..4), vec(person_id(), 0..3));
     (photo, made).prop_map(|((image_id, uploader, source, (width, height), taken_at), made)| {
-        let (large, medium, analyzer, seq, faces) = made;
+        let (large, medium, analyzer, seq, faces, adopted) = made;
         PhotoProcessed {
             v: Version,
             image_id,
@@ -132,6 +138,7 @@ fn photo_processed() -> impl Strategy<Value = PhotoProcessed> {
             analyzer,
             identity_seq: Seq(seq),
             first_face: 0,
+            adopted,
             follows: None,
             faces,
         }
@@ -277,5 +284,62 @@ fn person_pictured() -> impl Strategy<Value = PersonPictured> {
         person,
         face,
         identity_seq: Seq(seq),
+    })
+}
+
+fn timestamp() -> impl Strategy<Value = Timestamp> {
+    (0..4_000_000_000_000_i64).prop_map(Timestamp::from_millis)
+}
+
+fn likeness() -> impl Strategy<Value = Likeness> {
+    let crop = (any::<String>(), face()).prop_map(|(version, face)| CropFace {
+        version,
+        bounds: face.bounds,
+        landmarks: face.landmarks,
+        quality: face.quality,
+        confidence: face.confidence,
+        model: face.model,
+    });
+    (crop, any::<String>(), 0..5).prop_map(|(crop, reason, kind)| match kind {
+        0 => Likeness::NoCrop,
+        1 => Likeness::Unreadable(reason),
+        2 => Likeness::NoFace,
+        3 => Likeness::TooPoor(crop),
+        _ => Likeness::Known(crop),
+    })
+}
+
+fn person_adopted() -> impl Strategy<Value = PersonAdopted> {
+    let row = (person_id(), any::<String>(), timestamp(), any::<String>());
+    (row, any::<String>(), likeness(), any::<u64>()).prop_map(|(row, analyzer, likeness, seq)| {
+        let (person, display_name, created_at, crop_key) = row;
+        PersonAdopted {
+            v: Version,
+            person,
+            display_name,
+            created_at,
+            crop_key,
+            origin: Origin::Table,
+            face: FaceId::of_crop(person),
+            analyzer,
+            likeness,
+            identity_seq: Seq(seq),
+        }
+    })
+}
+
+fn pictures() -> impl Strategy<Value = Attributes> {
+    prop::collection::btree_map(any::<String>(), attribute(), 0..4).prop_map(|pictures| pictures.into_iter().collect())
+}
+
+fn photo_adopted() -> impl Strategy<Value = PhotoAdopted> {
+    let tagging = (person_id(), option::of(any::<String>()), pictures(), timestamp());
+    let tagging =
+        tagging.prop_map(|(person, s3_key, images, created_at)| AdoptedTagging { person, s3_key, images, created_at });
+    let row = (image_id(), email(), option::of(any::<String>()), pictures());
+    (row, vec(tagging, 0..4), option::of(any::<u64>())).prop_map(|(row, taggings, follows)| {
+        let (image_id, uploader, original_key, images) = row;
+        let follows = follows.map(Seq);
+        PhotoAdopted { v: Version, image_id, uploader, original_key, images, origin: Origin::Table, taggings, follows }
     })
 }

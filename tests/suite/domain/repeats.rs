@@ -18,7 +18,7 @@ fn a_refusal_carries_what_the_log_knows() {
     let history = photo(BEACH).of([good()]).happened();
     let state = state_of(&BEACH.parse().unwrap(), &history).expect("a state");
     let refusal = given(history).when(photo(BEACH)).refusal();
-    assert_eq!(refusal, Refusal::AlreadyCommitted(state));
+    assert_eq!(refusal, Refusal::AlreadyCommitted(state.into()));
 }
 
 #[test]

@@ -95,8 +95,11 @@ impl Told {
 pub fn tell(event: &Event) -> String {
     let list = |words: Vec<String>| words.join(", ");
     match event {
-        Event::PhotoProcessed(e) if e.faces.is_empty() => "processed: nobody".into(),
-        Event::PhotoProcessed(e) => format!("processed: {}", list(verdicts(e))),
+        Event::PhotoProcessed(e) if e.faces.is_empty() && e.adopted.is_empty() => "processed: nobody".into(),
+        Event::PhotoProcessed(e) => {
+            let adopted = e.adopted.iter().map(|person| format!("{person} as before us"));
+            format!("processed: {}", list(verdicts(e).into_iter().chain(adopted).collect()))
+        }
         Event::PhotoRejected(e) => format!("rejected: {:?}", e.reason.code),
         Event::PersonsAllocated(e) => {
             let persons = e.persons.iter().map(|allocation| {
@@ -125,6 +128,11 @@ pub fn tell(event: &Event) -> String {
         }
         Event::PersonReinstated(e) => format!("reinstated: {} shown by {}", e.person, e.face.n),
         Event::PersonPictured(e) => format!("pictured: {} by {}", e.person, e.face.n),
+        Event::NumbersReserved(e) => format!("reserved: up to {}", e.up_to),
+        Event::PersonAdopted(e) => format!("adopted: {}", e.person),
+        Event::PhotoAdopted(e) => {
+            format!("adopted: {}", list(e.persons().iter().map(ToString::to_string).collect()))
+        }
     }
 }
 

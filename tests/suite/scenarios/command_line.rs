@@ -73,6 +73,7 @@ fn completions_and_help_are_there() {
         &["dlq", "--help"],
         &["dlq", "replay", "--help"],
         &["backfill", "--help"],
+        &["adopt", "--help"],
         &["tail", "--help"],
         &["photo", "delete", "--help"],
         &["persons", "--help"],

@@ -173,6 +173,13 @@ pub struct BackfillArgs {
 }
 
 #[derive(Debug, Args)]
+pub struct AdoptArgs {
+    /// Look at everything, and write nothing
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+#[derive(Debug, Args)]
 pub struct PhotoArgs {
     #[command(subcommand)]
     pub action: PhotoAction,

@@ -71,6 +71,15 @@ fn brief(recorded: &Recorded) -> String {
         Event::PersonsForgotten(e) => e.persons.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "),
         Event::PersonReinstated(e) => format!("{} by {}", e.person, e.face),
         Event::PersonPictured(e) => format!("{} by {}", e.person, e.face),
+        Event::NumbersReserved(e) => format!("up to {}", e.up_to),
+        Event::PersonAdopted(e) => match e.likeness.lack() {
+            Some(lack) => format!("{} whom nobody recognises: {lack}", e.person),
+            None => e.person.to_string(),
+        },
+        Event::PhotoAdopted(e) => {
+            let persons: Vec<String> = e.persons().iter().map(ToString::to_string).collect();
+            format!("{} {}", e.image_id, persons.join(" "))
+        }
     };
     format!("{:>9}  {}  {:<16}  {about}", recorded.seq.0, recorded.when, recorded.event.event_type())
 }

@@ -1,6 +1,7 @@
 //! `sparks explain`
 
 mod absent;
+mod adopted;
 
 use std::process::ExitCode;
 
@@ -10,7 +11,7 @@ use sparks_domain::{
     Recorded, ReviewedFace, Seq, Verdict,
 };
 
-use self::absent::Absent;
+use self::{absent::Absent, adopted::AdoptedPhoto};
 use super::persons;
 use crate::{
     backend::Backend,
@@ -35,7 +36,16 @@ pub async fn run(global: &Global, args: ExplainArgs, output: &mut Output) -> any
             } else {
                 story.tell(&told, output)?
             }
-            !told.is_empty()
+            let is_adopted = story.adopted().any(|(now, _)| person.is_none_or(|person| now == person));
+            !told.is_empty() || is_adopted
+        }
+        Some(Known::Adopted(photo)) => {
+            if output.is_json() {
+                output.json(&photo.to_json(person))?
+            } else {
+                photo.tell(person, output)?
+            }
+            photo.persons().iter().any(|(now, _)| person.is_none_or(|person| *now == person))
         }
         Some(Known::Absent(event)) => {
             let absent = Absent { image: &image, event: &event };
@@ -57,6 +67,8 @@ pub async fn run(global: &Global, args: ExplainArgs, output: &mut Output) -> any
 enum Known {
     /// The tags of a photo.
     Shown(Box<Story>),
+    /// The tags of a photo that were decided before us.
+    Adopted(Box<AdoptedPhoto>),
     /// Why there are none: the event that says so.
     Absent(Box<Recorded>),
 }
@@ -66,6 +78,7 @@ struct Story {
     decided: Recorded,
     photo: PhotoProcessed,
     reviews: Vec<(Recorded, Vec<ReviewedFace>)>,
+    adopted: Vec<PersonId>,
     merged: Vec<(EventId, PersonsMerged)>,
     merges: Merges,
 }
@@ -92,15 +105,31 @@ impl Known {
             (Some(_), Event::PhotoProcessed(photo)) => {
                 Self::Shown(Box::new(Story::read(backend, decided, photo, state.seq).await?))
             }
+            (Some(_), Event::PhotoAdopted(event)) => {
+                let (merges, _) = merges(backend).await?;
+                Self::Adopted(Box::new(AdoptedPhoto { recorded: decided, event, state, merges }))
+            }
             _ => Self::Absent(Box::new(decided)),
         }))
     }
 }
 
+/// Who is whom by now, and all merges that ever said so.
+async fn merges(backend: &Backend) -> anyhow::Result<(Merges, Vec<(EventId, PersonsMerged)>)> {
+    let (mut merges, mut merged) = (Merges::default(), Vec::new());
+    for Recorded { id, event, .. } in backend.store.identity(Seq(0)).await?.events {
+        merges.evolve(&event);
+        if let Event::PersonsMerged(merge) = event {
+            merged.push((id, merge));
+        }
+    }
+    Ok((merges, merged))
+}
+
 impl Story {
     /// Reads back from the last event about the photo to the one that it shows.
     async fn read(backend: &Backend, decided: Recorded, photo: PhotoProcessed, last: Seq) -> anyhow::Result<Self> {
-        let (mut reviews, mut seq) = (Vec::new(), last);
+        let (mut reviews, mut adopted, mut seq) = (Vec::new(), photo.adopted.clone(), last);
         while seq > decided.seq {
             let Some(recorded) = backend.store.event(&photo.image_id, seq).await? else { break };
             seq = match recorded.event.clone() {
@@ -110,17 +139,20 @@ impl Story {
                 }
                 // A later version that could not be taken changed no tag.
                 Event::PhotoRejected(rejected) => rejected.follows.unwrap_or_default(),
+                Event::PhotoAdopted(event) => {
+                    adopted.extend(event.persons());
+                    event.follows.unwrap_or_default()
+                }
                 _ => break,
             };
         }
-        let (mut merges, mut merged) = (Merges::default(), Vec::new());
-        for Recorded { id, event, .. } in backend.store.identity(Seq(0)).await?.events {
-            merges.evolve(&event);
-            if let Event::PersonsMerged(merge) = event {
-                merged.push((id, merge));
-            }
-        }
-        Ok(Self { decided, photo, reviews, merged, merges })
+        let (merges, merged) = merges(backend).await?;
+        Ok(Self { decided, photo, reviews, adopted, merged, merges })
+    }
+
+    /// Persons whom somebody else had seen in the photo before us: who they are now, and whom they were adopted as.
+    fn adopted(&self) -> impl Iterator<Item = (PersonId, PersonId)> {
+        self.adopted.iter().map(|person| (self.merges.now(*person), *person))
     }
 
     fn faces(&self) -> impl Iterator<Item = Told<'_>> {
@@ -179,6 +211,7 @@ impl Story {
             "actor": self.decided.actor,
             "analyzer": self.photo.analyzer,
             "faces": told.iter().map(face).collect::<Vec<_>>(),
+            "adopted": self.adopted().map(|(now, then)| json!({ "person": now, "adopted_as": then })).collect::<Vec<_>>(),
         })
     }
 
@@ -217,6 +250,9 @@ impl Story {
             for line in self.words(told) {
                 output.line(format!("  {line}"))?;
             }
+        }
+        for (now, then) in self.adopted() {
+            output.line(format!("\n{}", adopted::words(now, then)))?;
         }
         Ok(())
     }

@@ -1,5 +1,6 @@
 //! The commands, one a file.
 
+pub mod adopt;
 pub mod backfill;
 pub mod completions;
 pub mod config;

@@ -1,6 +1,7 @@
 //! What the log says. An event, once written by a released version, stays readable for ever:
 //! within a version fields are only added, and optional; a change of meaning is a new version beside the old one.
 
+mod adoption;
 mod person;
 mod photo;
 
@@ -8,6 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use crate::{EventId, ImageId, Seq};
 
+pub use adoption::{AdoptedTagging, CropFace, Likeness, NumbersReserved, Origin, PersonAdopted, PhotoAdopted};
 pub use person::{
     Allocation, Evidence, Grounds, MergeUndone, PersonPictured, PersonReinstated, PersonRenamed, PersonsAllocated,
     PersonsForgotten, PersonsMerged,
@@ -43,6 +45,12 @@ pub enum Event {
     PersonReinstated(PersonReinstated),
     /// A person is shown by another face.
     PersonPictured(PersonPictured),
+    /// Numbers were given out before us.
+    NumbersReserved(NumbersReserved),
+    /// A person whom somebody else founded is ours.
+    PersonAdopted(PersonAdopted),
+    /// The tags that somebody else gave a photo are ours.
+    PhotoAdopted(PhotoAdopted),
 }
 
 /// An event this program cannot read. Skipping it would make every projection wrong, so nobody does.
@@ -79,6 +87,9 @@ impl Event {
             Self::PersonsForgotten(_) => "PersonsForgotten",
             Self::PersonReinstated(_) => "PersonReinstated",
             Self::PersonPictured(_) => "PersonPictured",
+            Self::NumbersReserved(_) => "NumbersReserved",
+            Self::PersonAdopted(_) => "PersonAdopted",
+            Self::PhotoAdopted(_) => "PhotoAdopted",
         }
     }
 
@@ -99,6 +110,9 @@ impl Event {
             Self::PersonsForgotten(e) => e.identity_seq.to_string(),
             Self::PersonReinstated(e) => format!("{}/{}", e.person, e.identity_seq),
             Self::PersonPictured(e) => format!("{}/{}", e.person, e.identity_seq),
+            Self::NumbersReserved(e) => e.up_to.to_string(),
+            Self::PersonAdopted(e) => e.person.to_string(),
+            Self::PhotoAdopted(e) => format!("{}{}", e.image_id, after(e.follows)),
         };
         EventId::about(self.event_type(), &subject)
     }
@@ -116,13 +130,16 @@ impl Event {
             Self::FacesReviewed(e) => Some(&e.image_id),
             Self::PhotoDeleted(e) => Some(&e.image_id),
             Self::ProfileProcessed(e) => Some(&e.image_id),
+            Self::PhotoAdopted(e) => Some(&e.image_id),
             Self::PersonsAllocated(_)
             | Self::PersonRenamed(_)
             | Self::PersonsMerged(_)
             | Self::MergeUndone(_)
             | Self::PersonsForgotten(_)
             | Self::PersonReinstated(_)
-            | Self::PersonPictured(_) => None,
+            | Self::PersonPictured(_)
+            | Self::NumbersReserved(_)
+            | Self::PersonAdopted(_) => None,
         }
     }
 
@@ -141,6 +158,9 @@ impl Event {
             Self::PersonsForgotten(e) => serde_json::to_string(e),
             Self::PersonReinstated(e) => serde_json::to_string(e),
             Self::PersonPictured(e) => serde_json::to_string(e),
+            Self::NumbersReserved(e) => serde_json::to_string(e),
+            Self::PersonAdopted(e) => serde_json::to_string(e),
+            Self::PhotoAdopted(e) => serde_json::to_string(e),
         }
         .unwrap_or_default() // plain structs with text keys always serialise
     }
@@ -160,6 +180,9 @@ impl Event {
             "PersonsForgotten" => serde_json::from_str(data).map(Self::PersonsForgotten),
             "PersonReinstated" => serde_json::from_str(data).map(Self::PersonReinstated),
             "PersonPictured" => serde_json::from_str(data).map(Self::PersonPictured),
+            "NumbersReserved" => serde_json::from_str(data).map(Self::NumbersReserved),
+            "PersonAdopted" => serde_json::from_str(data).map(Self::PersonAdopted),
+            "PhotoAdopted" => serde_json::from_str(data).map(Self::PhotoAdopted),
             unknown => return Err(UnreadableEvent::UnknownType(unknown.to_owned())),
         }
         .map_err(|e| UnreadableEvent::BadData { event_type: event_type.to_owned(), reason: e.to_string() })

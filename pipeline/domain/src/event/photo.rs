@@ -34,6 +34,9 @@ pub struct PhotoProcessed {
     pub first_face: u16,
     /// The faces, in the analyzer's order, numbered from `first_face`.
     pub faces: Vec<Face>,
+    /// Persons whom somebody else had seen in the photo before us, and whom no face here is: their tags stay.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub adopted: Vec<PersonId>,
     /// The event about this photo that this one follows, if it is not the first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub follows: Option<Seq>,
@@ -42,7 +45,8 @@ pub struct PhotoProcessed {
 impl PhotoProcessed {
     /// The persons in the photo, each once, by number.
     pub fn persons(&self) -> Vec<PersonId> {
-        let mut persons: Vec<_> = self.faces.iter().filter_map(|face| face.verdict.person()).collect();
+        let seen = self.faces.iter().filter_map(|face| face.verdict.person());
+        let mut persons: Vec<_> = seen.chain(self.adopted.iter().copied()).collect();
         persons.sort_unstable();
         persons.dedup();
         persons

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use sparks_domain::{Consolidation, Event, Grounds, Join, PersonId, Position, consolidate};
 
-use super::{Merged, Register, RegisterError};
-use crate::Mark;
+use super::{Merged, PAGE, Register, RegisterError};
+use crate::{Filter, Mark, Query};
 
 /// Events are read this many at a time.
 const BATCH: usize = 2048;
@@ -62,6 +62,9 @@ impl Register {
             return Ok(merged);
         }
         for Join { into, from, evidence } in self.consider(Some(&fresh)).await?.joins {
+            if self.are_tagged_together(into, from).await? {
+                continue;
+            }
             match self.merge(into, from, Grounds::Alike(evidence)).await {
                 Ok(join) => merged.push(join),
                 // Somebody else said something about them meanwhile.
@@ -71,6 +74,29 @@ impl Register {
         }
         self.store.set_mark(Mark::Considered, &read).await?;
         Ok(merged)
+    }
+
+    /// Whether a photo is tagged with both. Of tags that were given before us no face is kept that would tell.
+    async fn are_tagged_together(&self, a: PersonId, b: PersonId) -> Result<bool, RegisterError> {
+        let of = async |person: PersonId| {
+            let filter = Filter::EntityType(format!("TAGGING#{person}"));
+            let mut query = Query { filter, after: None, limit: PAGE, backwards: false };
+            let mut photos = BTreeSet::new();
+            loop {
+                let page = self.store.query(&query).await?;
+                photos.extend(page.items.into_iter().map(|item| item.key.pk));
+                match page.last {
+                    Some(last) => query.after = Some(last),
+                    None => return Ok::<_, RegisterError>(photos),
+                }
+            }
+        };
+        let is_adopted = {
+            let people = &self.index.known().people;
+            let members = [a, b].into_iter().flat_map(|person| people.merges().members(person));
+            members.into_iter().any(|member| people.is_adopted(member))
+        };
+        Ok(is_adopted && !of(a).await?.is_disjoint(&of(b).await?))
     }
 
     /// Everybody in photos decided after `after`, and how far the log goes.

@@ -26,6 +26,13 @@ impl Pipeline {
         }
         Ok(())
     }
+
+    /// Publishes these events, if anybody is to be told. Nobody waits for it: the log has them, whoever hears of it.
+    pub(crate) async fn tell(&self, recorded: &[Recorded]) {
+        if let Err(error) = self.announce(recorded, None).await {
+            tracing::warn!(%error, "others were not told");
+        }
+    }
 }
 
 /// Logs what was recorded beside the outcome of a message, so that a line leads to each event.

@@ -188,7 +188,7 @@ pub(super) fn refused(refusal: &Refusal) -> Outcome {
 }
 
 /// Pauses between attempts, so that many who want the same number do not meet again and again.
-pub(super) fn conflict_pauses() -> impl Iterator<Item = Duration> {
+pub(crate) fn conflict_pauses() -> impl Iterator<Item = Duration> {
     ExponentialBuilder::default()
         .with_jitter()
         .with_factor(1.5)
@@ -199,7 +199,7 @@ pub(super) fn conflict_pauses() -> impl Iterator<Item = Duration> {
 }
 
 /// Waits a little before the next attempt. After many, others are too fast.
-pub(super) async fn pause(pauses: &mut impl Iterator<Item = Duration>, what: &str) -> Result<(), Failure> {
+pub(crate) async fn pause(pauses: &mut impl Iterator<Item = Duration>, what: &str) -> Result<(), Failure> {
     let contended = || Failure::new(Cause::Contended, format!("{what} changes again and again"));
     tokio::time::sleep(pauses.next().ok_or_else(contended)?).await;
     Ok(())

@@ -99,9 +99,9 @@ impl Pipeline {
         state: Option<&PhotoState>,
     ) -> Result<Deletion, Failure> {
         let shown = Shown { store: self.ports.store.as_ref(), projection: self.rules.projection };
-        let shown = shown.photo(image).await?.map(|photo| photo.event);
+        let shown = shown.event(image).await?.map(|(recorded, _)| recorded.event);
         let mut objects = BTreeSet::from(pictures(image));
-        objects.extend(shown.iter().flat_map(|e| [e.variants.large.key.clone(), e.variants.medium.key.clone()]));
+        objects.extend(shown.iter().flat_map(shown_pictures));
         let mut version = None;
         if cause == DeletionCause::Asked {
             if let Some((_, row)) = &row {
@@ -111,9 +111,9 @@ impl Pipeline {
                 objects
                     .extend(["s3Key", "thumbnailFileName"].iter().filter_map(|name| row.text(name)).map(str::to_owned));
             }
-            objects.extend(shown.map(|event| event.source.key));
+            objects.extend(shown.and_then(original_of));
             let original = self.stored_original(image).await?;
-            if let (Some(key), None) = (&original, state) {
+            if let Some(key) = original.as_ref().filter(|_| state.is_none_or(|state| state.version.is_empty())) {
                 version = self.version_of(key).await?;
             }
             objects.extend(original);
@@ -265,6 +265,27 @@ fn may_go_with(image: &ImageId, key: &str) -> bool {
         tracing::warn!(%image, key, "the photo's row names an object that is another's, which stays");
     }
     may
+}
+
+/// The pictures that the table shows of a photo by this event.
+fn shown_pictures(event: &Event) -> Vec<String> {
+    match event {
+        Event::PhotoProcessed(e) => vec![e.variants.large.key.clone(), e.variants.medium.key.clone()],
+        Event::PhotoAdopted(e) => {
+            let keys = ["large", "medium"].iter().filter_map(|size| e.images.get(*size)?.as_str());
+            keys.map(str::to_owned).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// The original that this event is about.
+fn original_of(event: Event) -> Option<String> {
+    match event {
+        Event::PhotoProcessed(e) => Some(e.source.key),
+        Event::PhotoAdopted(e) => e.original_key,
+        _ => None,
+    }
 }
 
 /// Where the pictures of a photo are.

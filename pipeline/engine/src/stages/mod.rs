@@ -15,4 +15,5 @@ mod render;
 
 pub(crate) use announce::notices;
 pub use commit::Committed;
+pub(crate) use commit::{conflict_pauses, pause};
 pub use outcome::Outcome;

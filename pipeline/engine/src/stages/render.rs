@@ -51,7 +51,7 @@ impl Pipeline {
     }
 
     /// Pixels on one of the cores. A photo that makes the decoder crash is damaged.
-    pub(super) async fn decode<T: Send + 'static>(
+    pub(crate) async fn decode<T: Send + 'static>(
         &self,
         work: impl FnOnce(&dyn Darkroom) -> Result<T, DarkroomError> + Send + 'static,
     ) -> Result<T, DarkroomError> {

@@ -1,0 +1,148 @@
+//! What another worker left behind: persons, tags and a counter in the table, pictures in the bucket, and no log.
+
+use serde_json::{Value, json};
+use sparks_domain::{Key, PersonId, Presence};
+use sparks_engine::{Commit, Content, Objects, PutMode, Store};
+
+use crate::{
+    album::{Photo, photo},
+    platform::original,
+    samples::{nothing, set, uploader},
+    worker::image_of,
+};
+
+/// The counter as the other worker left it: higher than any number in use.
+pub const COUNTER: u32 = 77;
+
+/// When the other worker made everything.
+pub const CREATED: u64 = 1_600_000_000;
+
+/// Rows and objects of a table and a bucket.
+#[derive(Debug, Clone, Default)]
+pub struct Legacy {
+    /// The rows, keys among their attributes.
+    pub rows: Vec<Value>,
+    /// The objects.
+    pub objects: Vec<(String, Vec<u8>)>,
+}
+
+/// The number that the other worker gave to an identity.
+///
+/// # Panics
+///
+/// Never.
+pub fn person_of(identity: usize) -> PersonId {
+    let number = u32::try_from(identity + 1).expect("few identities") * 10;
+    PersonId::new(number).expect("a number")
+}
+
+/// What the other worker called them.
+pub fn name_of(identity: usize) -> String {
+    format!("Name {identity}")
+}
+
+impl Legacy {
+    /// These photos, with everybody in them tagged.
+    pub fn of(photos: &[Photo]) -> Self {
+        let mut legacy = Self::default();
+        let mut identities: Vec<usize> = photos.iter().flat_map(|photo| photo.identities.clone()).collect();
+        identities.sort_unstable();
+        identities.dedup();
+        for identity in identities {
+            legacy.add_person(identity);
+        }
+        for photo in photos {
+            legacy.add_photo(photo);
+        }
+        let counter = Key::counter();
+        legacy.add(&counter, json!({ "entityType": "UNKNOWN_PERSONS", "limit": COUNTER }));
+        let user = uploader();
+        legacy.add(&Key::user(&user), json!({ "entityType": "USER", "email": user, "username": "ann", "karma": 7 }));
+        legacy.add(&Key::limit(&user), json!({ "entityType": "DEFAULT_LIMIT", "limit": 500 }));
+        legacy
+    }
+
+    /// A person, and a picture of them that is like no photo.
+    pub fn add_person(&mut self, identity: usize) {
+        let (person, crop) = (person_of(identity), format!("persons/{}.jpg", person_of(identity)));
+        let row = json!({ "entityType": "PERSON", "displayName": name_of(identity), "s3Key": crop,
+            "createdAt": CREATED + identity as u64, "collection": "old", "faceId": format!("face-{identity}") });
+        self.add(&Key::person(person), row);
+        self.objects.push((crop, photo(9_000 + identity as u64, &[identity]).jpeg));
+    }
+
+    /// A row.
+    pub fn add(&mut self, Key { pk, sk }: &Key, mut row: Value) {
+        row["PK"] = pk.as_str().into();
+        row["SK"] = sk.as_str().into();
+        self.rows.push(row);
+    }
+
+    fn add_photo(&mut self, photo: &Photo) {
+        let (image, user) = (image_of(photo), uploader());
+        let [large, medium] = ["large", "medium"].map(|name| format!("processed/{image}_{name}.webp"));
+        let pictures = json!({ "large": large, "medium": medium, "processedAt": "2020-09-13T12:26:40.000Z" });
+        let row = json!({ "entityType": "IMAGE", "imageId": image, "assetType": "IMAGE", "uploadedBy": user,
+            "uploaded_datetime": "2020-09-13T12:26:40.000Z", "lastModified": "2020-09-13T12:26:40.000Z",
+            "s3Key": original(photo), "images": pictures, "tags": ["sea"], "description": "before", "stars": 4.5 });
+        self.add(&Key::image(&image, &user), row);
+        for identity in &photo.identities {
+            let person = person_of(*identity);
+            let tag = json!({ "entityType": format!("TAGGING#{person}"), "s3Key": large, "createdAt": CREATED + 100,
+                "images": { "large": large, "medium": medium }, "similarity": 97.25 });
+            self.add(&Key::tagging(&image, person), tag);
+        }
+        self.objects.push((original(photo), photo.jpeg.clone()));
+        self.objects.extend([large, medium].map(|key| (key, b"a picture".to_vec())));
+    }
+
+    /// Puts everything there.
+    ///
+    /// # Panics
+    ///
+    /// Where it cannot be put there.
+    pub async fn write(&self, store: &dyn Store, objects: &dyn Objects) {
+        for (key, bytes) in &self.objects {
+            let content = Content::picture("image/jpeg");
+            objects.put(key, bytes.clone(), content, PutMode::Replace).await.expect("a stored object");
+        }
+        for row in &self.rows {
+            let mut attributes = row.clone();
+            let fields = attributes.as_object_mut().expect("a row");
+            let (pk, sk) = (fields.remove("PK"), fields.remove("SK"));
+            let text = |value: Option<Value>| value.and_then(|v| v.as_str().map(str::to_owned)).expect("a key");
+            let key = Key::new(text(pk), text(sk));
+            let commit = Commit { mutations: vec![set(&key, Presence::Any, attributes)], ..nothing() };
+            store.commit(&commit).await.expect("a row");
+        }
+    }
+
+    /// The rows as they should be once they are ours: the same, with everybody who is tagged in their photos' rows, and the
+    /// counter at the highest number in use, if it was lower.
+    pub fn adopted(&self) -> Vec<Value> {
+        let tagged = |image: &Value| {
+            let tags = self.rows.iter().filter(|row| row["PK"] == *image);
+            let tags = tags.filter_map(|row| row["SK"].as_str()?.strip_prefix("PERSON#")?.parse::<PersonId>().ok());
+            let mut persons: Vec<PersonId> = tags.collect();
+            persons.sort_unstable();
+            json!(persons)
+        };
+        let mut rows = self.rows.clone();
+        for row in rows.iter_mut().filter(|row| row["entityType"] == "IMAGE") {
+            row["persons"] = tagged(&row["PK"]);
+        }
+        let persons = self.rows.iter().filter_map(|row| row["SK"].as_str()?.parse::<PersonId>().ok());
+        let highest = persons.map(PersonId::number).max().unwrap_or_default().max(COUNTER);
+        for row in rows.iter_mut().filter(|row| row["entityType"] == "UNKNOWN_PERSONS") {
+            row["limit"] = highest.into();
+        }
+        sorted(rows)
+    }
+}
+
+/// Rows by key.
+pub fn sorted(mut rows: Vec<Value>) -> Vec<Value> {
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    rows.sort_by_key(|row| (text(&row["PK"]), text(&row["SK"])));
+    rows
+}
