@@ -16,6 +16,7 @@ mod settlement;
 mod shown;
 mod stages;
 mod turn;
+mod upload;
 mod users;
 
 pub use backfill::{Backfill, Backfilled};
@@ -33,3 +34,4 @@ pub use register::{Followed, Merged, Register, RegisterError, Rules as RegisterR
 pub use settlement::Perseverance;
 pub use stages::{Committed, Outcome};
 pub use turn::{Ticket, Turnstile};
+pub use upload::Upload;

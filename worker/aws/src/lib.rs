@@ -4,6 +4,7 @@
 mod connect;
 mod dynamo;
 mod names;
+mod platform;
 mod s3;
 mod setup;
 mod sns;
@@ -13,6 +14,7 @@ mod trouble;
 
 pub use connect::{Access, Connection, Endpoints};
 pub use dynamo::{DynamoStore, Tables};
+pub use platform::CloudPlatform;
 pub use s3::S3Objects;
 pub use setup::{Done, Estate, Setup, SetupError, Step};
 pub use sns::{SnsPublisher, Topics};

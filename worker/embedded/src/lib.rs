@@ -11,6 +11,7 @@ mod intake;
 mod log;
 mod maintenance;
 mod owner;
+mod platform;
 mod publisher;
 mod queue;
 mod rows;
@@ -18,7 +19,8 @@ mod store;
 
 pub use backend::{Embedded, OpenError};
 pub use files::FileObjects;
-pub use intake::{Intake, Submission, Upload};
+pub use intake::{Intake, Submission};
+pub use platform::FolderPlatform;
 pub use publisher::FilePublisher;
 pub use queue::{Patience, SqliteQueue};
 pub use store::SqliteStore;

@@ -34,7 +34,7 @@ pub(super) async fn create(client: &Client, bucket: &str) -> Result<(), Trouble>
 }
 
 /// What the bucket tells to whom.
-pub(super) async fn notifications(client: &Client, bucket: &str) -> Result<NotificationConfiguration, Trouble> {
+pub(crate) async fn notifications(client: &Client, bucket: &str) -> Result<NotificationConfiguration, Trouble> {
     let get = || client.get_bucket_notification_configuration().bucket(bucket).send();
     let found = patiently(get).await?;
     Ok(NotificationConfiguration::builder()
