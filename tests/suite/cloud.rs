@@ -6,6 +6,7 @@ mod cloud {
     mod deployment;
     mod faults;
     mod identity;
+    mod load;
     mod objects;
     mod outage;
     mod photos;

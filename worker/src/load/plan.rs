@@ -31,6 +31,8 @@ pub enum Step {
     Store(usize),
     /// Makes the row.
     Row(usize),
+    /// Makes the row a while after it was told of.
+    LateRow(usize),
     /// Tells of it.
     Tell(usize),
     /// Tells of it again, in the same words.
@@ -56,11 +58,9 @@ pub struct Plan {
 
 /// Messages change places with so many others.
 const WINDOW: usize = 64;
-/// So many other messages come between one that is early and its row.
-const LATE: usize = 6;
 /// A repeat comes after at most so many other messages.
 const REPEAT: usize = 40;
-/// Of so many photos one is told of early, where messages are shuffled.
+/// Of so many messages one is early, where they are shuffled: the first of all, which nothing holds up, is one.
 const EARLY: usize = 10;
 
 impl Plan {
@@ -68,14 +68,15 @@ impl Plan {
     pub fn of(wish: &Wish) -> Self {
         let mut rng = fastrand::Rng::with_seed(wish.seed);
         let places = places(wish, &mut rng);
-        let early = chosen(if wish.shuffle { wish.photos.div_ceil(EARLY) } else { 0 }, wish.photos, &mut rng);
         let again = chosen(wish.duplicates.of(wish.photos), wish.photos, &mut rng);
         let corrupt = chosen(wish.corrupt.of(wish.photos), wish.photos, &mut rng);
         let mut steps: Vec<(usize, Step)> = Vec::with_capacity(wish.photos * 3 + again.len());
         for (n, place) in places.iter().enumerate() {
             steps.extend([(place * 8, Step::Store(n)), (place * 8 + 2, Step::Tell(n))]);
-            let row = if early.contains(&n) { (place + LATE) * 8 + 3 } else { place * 8 + 1 };
-            steps.push((row, Step::Row(n)));
+            steps.push(match wish.shuffle && place % EARLY == 0 {
+                true => (place * 8 + 3, Step::LateRow(n)),
+                false => (place * 8 + 1, Step::Row(n)),
+            });
         }
         for (turn, n) in again.iter().enumerate() {
             let step = if turn % 2 == 0 { Step::Repeat(*n) } else { Step::Reupload(*n) };
@@ -88,7 +89,7 @@ impl Plan {
             steps: steps.into_iter().map(|(_, step)| step).collect(),
             damage,
             duplicates: again.len(),
-            early: early.len(),
+            early: if wish.shuffle { wish.photos.div_ceil(EARLY) } else { 0 },
             album: AlbumSpec {
                 photos: wish.photos,
                 identities: wish.identities,
@@ -162,8 +163,10 @@ mod tests {
         let plan = Plan::of(&wish(true));
         let told = told(&plan);
         assert!(!told.is_sorted());
-        let early = (0..200).filter(|n| at(&plan, Step::Tell(*n)) < at(&plan, Step::Row(*n))).count();
-        assert_eq!((early, plan.early), (20, 20));
+        let late = |n: &usize| plan.steps.contains(&Step::LateRow(*n));
+        assert!((0..200).filter(late).all(|n| at(&plan, Step::Tell(n)) < at(&plan, Step::LateRow(n))));
+        assert_eq!(((0..200).filter(late).count(), plan.early), (20, 20));
+        assert!(late(&told[0]), "the first message of all");
         let mut all = told.clone();
         all.sort_unstable();
         assert_eq!(all, (0..200).collect::<Vec<_>>(), "each once");

@@ -1,12 +1,16 @@
 //! The platform's part: files, rows and messages, as the plan says.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use sparks_domain::Timestamp;
 use sparks_engine::{Clock, Content, Platform, Queue, Upload};
 use tokio::{
     task::{JoinSet, spawn_blocking},
-    time::Interval,
+    time::{Instant, Interval, sleep_until},
 };
 
 use super::{Plan, Step, Truth};
@@ -63,6 +67,8 @@ struct Stored {
     bytes: u64,
 }
 
+/// So long after its message comes a row that is late: workers have looked for it by then.
+const LATE: Duration = Duration::from_secs(3);
 /// Originals that are made at once before anybody is told.
 const AT_ONCE: usize = 4;
 
@@ -112,7 +118,11 @@ impl Sender {
     /// Does everything that is left to do, step by step.
     pub async fn send(&self) -> anyhow::Result<()> {
         let mut ticks = self.rate.map(Rate::ticks);
+        let mut late: VecDeque<(Instant, usize)> = VecDeque::new();
         for step in &self.plan.steps {
+            while let Some((_, n)) = late.pop_front_if(|(due, _)| *due <= Instant::now()) {
+                self.make_row(n).await?;
+            }
             match *step {
                 Step::Store(_) if !self.bucket_tells || self.teller == Teller::Bucket => {}
                 Step::Store(n) => {
@@ -120,6 +130,7 @@ impl Sender {
                     self.store(n).await?;
                 }
                 Step::Row(n) => self.make_row(n).await?,
+                Step::LateRow(n) => late.push_back((Instant::now() + LATE, n)),
                 Step::Tell(n) => {
                     tick(&mut ticks).await;
                     self.tell(n).await?;
@@ -133,6 +144,10 @@ impl Sender {
                     self.reupload(n).await?;
                 }
             }
+        }
+        for (due, n) in late {
+            sleep_until(due).await;
+            self.make_row(n).await?;
         }
         Ok(())
     }
