@@ -10,6 +10,7 @@ mod cloud {
     mod objects;
     mod outage;
     mod photos;
+    mod platform;
     mod publisher;
     mod queue;
     mod replicas;

@@ -99,7 +99,7 @@ fn strangers_who_are_never_known_again_are_found_out() {
 #[test]
 fn a_lost_photo_is_found_out() {
     let platform = Platform::new(1, 1);
-    let args = ["load", "--photos", "12", "--identities", "3", "--workers", "0", "--timeout", "15s", "--json"];
+    let args = ["load", "--photos", "12", "--identities", "3", "--workers", "0", "--timeout", "25s", "--json"];
     let load = platform.command(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     eventually("all is sent", || platform.unsettled() == 12);
     let first = "SELECT body FROM messages WHERE id = (SELECT min(id) FROM messages)";

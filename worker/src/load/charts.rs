@@ -110,15 +110,20 @@ fn shares(figures: &Figures) -> Plot {
     Plot { title, x: unit.axis(""), y: plain("% of photos", false), lines }
 }
 
+/// How far apart looks are taken to see more than noise: the system counts in hundredths of a second.
+fn apart(samples: &[Sample]) -> usize {
+    samples.len().div_ceil(PARTS).max(2)
+}
+
 fn cpu(figures: &Figures, time: Time) -> Plot {
     let total = |sample: &Sample| sample.usage.iter().map(|usage| usage.cpu).sum::<f64>();
-    // Over two looks, because the system counts in hundredths of a second.
-    let used = |(before, after): (&Sample, &Sample)| {
+    let used = |before: &Sample, after: &Sample| {
         let cores = (total(after) - total(before)).max(0.0) / (after.at - before.at).max(0.001);
-        (f64::midpoint(before.at, after.at), cores)
+        [(before.at, cores), (after.at, cores)]
     };
-    let pairs = figures.samples.iter().zip(figures.samples.iter().skip(2));
-    let lines = vec![Line { name: "all workers".into(), points: time.scaled(pairs.map(used)) }];
+    let looks: Vec<&Sample> = figures.samples.iter().step_by(apart(&figures.samples)).collect();
+    let steps = looks.windows(2).flat_map(|looks| used(looks[0], looks[1]));
+    let lines = vec![Line { name: "all workers".into(), points: time.scaled(steps) }];
     let title = "CPU of all workers, with those that decode".into();
     Plot { title, x: time.axis(""), y: plain("cores", false), lines }
 }
@@ -126,7 +131,8 @@ fn cpu(figures: &Figures, time: Time) -> Plot {
 fn memory(figures: &Figures, time: Time) -> Plot {
     let line = |n: usize| {
         let held = |sample: &Sample| Some((sample.at, sample.usage.get(n)?.memory as f64 / 1e6));
-        let points = time.scaled(figures.samples.iter().filter_map(held));
+        let most = |looks: &[Sample]| looks.iter().filter_map(held).max_by(|a, b| a.1.total_cmp(&b.1));
+        let points = time.scaled(figures.samples.chunks(apart(&figures.samples)).filter_map(most));
         Line { name: format!("worker {}", n + 1), points }
     };
     let lines = (0..figures.usage.len()).map(line).collect();

@@ -42,7 +42,8 @@ const RIGHT: f64 = 18.0;
 const TOP: f64 = 28.0;
 const BOTTOM: f64 = 44.0;
 /// As many steps as have room for their numbers.
-const STEPS: u32 = 5;
+const STEPS_ACROSS: u32 = 6;
+const STEPS_UP: u32 = 5;
 
 /// Colours that a page has.
 pub const COLOURS: usize = 6;
@@ -54,7 +55,7 @@ impl Plot {
             self.lines.iter().flat_map(|line| &line.points).map(of).filter(|n| n.is_finite()).fold(0.0, f64::max)
         };
         let (across, up) = (most(|point| point.0), most(|point| point.1));
-        let (x, y) = (Ticks::up_to(across, STEPS, self.x.whole), Ticks::up_to(up, STEPS, self.y.whole));
+        let (x, y) = (Ticks::up_to(across, STEPS_ACROSS, self.x.whole), Ticks::up_to(up, STEPS_UP, self.y.whole));
         let frame = Frame { across: x.end(), up: y.end() };
         let mut svg = format!(
             "<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{}\" xmlns=\"http://www.w3.org/2000/svg\">",
