@@ -148,7 +148,7 @@ fn under_way(sparks: &Sparks) -> Child {
     let load = sparks.start(args);
     within(Duration::from_secs(120), "work has begun", &mut || {
         let database = sparks.data().join("sparks.db").is_file().then(|| sparks.database());
-        let decided = |file: rusqlite::Connection| file.query_row("SELECT count(*) FROM events", [], |row| row.get(0));
+        let decided = |file: rusqlite::Connection| file.query_row("SELECT count(*) FROM log", [], |row| row.get(0));
         database.and_then(|file| decided(file).ok()).is_some_and(|events: i64| events > 0)
     });
     assert!(processes(&sparks.data()) >= 3, "it and two workers");

@@ -56,7 +56,8 @@ impl Plot {
         };
         let (across, up) = (most(|point| point.0), most(|point| point.1));
         let (x, y) = (Ticks::up_to(across, STEPS_ACROSS, self.x.whole), Ticks::up_to(up, STEPS_UP, self.y.whole));
-        let frame = Frame { across: x.end(), up: y.end() };
+        // Time ends where the run does; heights end at a round number.
+        let frame = Frame { across: if across > 0.0 { across } else { x.end() }, up: y.end() };
         let mut svg = format!(
             "<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{}\" xmlns=\"http://www.w3.org/2000/svg\">",
             escaped(&self.title)
@@ -79,7 +80,7 @@ impl Plot {
             let _ = write!(svg, "<path class=\"grid\" d=\"M{LEFT} {at:.1}H{right}\"/>");
             let _ = write!(svg, "<text x=\"{}\" y=\"{:.1}\" text-anchor=\"end\">{label}</text>", LEFT - 7.0, at + 4.5);
         }
-        for (value, label) in x.marks() {
+        for (value, label) in x.marks().filter(|(value, _)| *value <= frame.across * 1.000_001) {
             let at = frame.x(value);
             let _ = write!(svg, "<path class=\"grid\" d=\"M{at:.1} {bottom}v5\"/>");
             let _ = write!(svg, "<text x=\"{at:.1}\" y=\"{}\" text-anchor=\"middle\">{label}</text>", bottom + 19.0);
@@ -152,6 +153,14 @@ mod tests {
         for label in ["0", "20", "100", "2", "10"] {
             assert!(svg.contains(&format!(">{label}</text>")), "{label} is on no axis: {svg}");
         }
+    }
+
+    #[test]
+    fn time_ends_where_the_run_does() {
+        let svg = plot(vec![(0.0, 1.0), (10.9, 1.0)]).to_svg();
+        assert_eq!(drawn(&svg).last().map(|(x, _)| *x), Some(WIDTH - RIGHT));
+        let below = |label: &str| svg.contains(&format!("text-anchor=\"middle\">{label}</text>"));
+        assert!(below("0") && below("2") && below("10") && !below("12"), "{svg}");
     }
 
     #[test]
