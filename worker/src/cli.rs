@@ -152,7 +152,9 @@ Examples:
   sparks load --photos 500 --identities 40
   sparks load --photos 2000 --identities 150 --duplicates 20% --corrupt 2% --shuffle --workers 4 --report load.html
   sparks load --config aws.toml --photos 1000 --identities 80 --rate 50/s --json | jq .figures.latency_seconds
-  sparks load --config aws.toml --photos 1000 --identities 80 --workers 0      (workers run elsewhere)
+  sparks load --config aws.toml --photos 1000 --identities 80 --workers 0
+
+With --workers 0 the workers are those that run elsewhere, with faces.analyzer = \"synthetic\".
 
 Who is in which photo is known, so the end is checked: no photo lost or done twice, nobody two persons and no two one,
 every tag, row and picture as it must be, no dead letter, an empty queue, a table that is what the log says.

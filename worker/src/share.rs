@@ -12,7 +12,7 @@ pub struct Share(f64);
 pub struct NoShare(String);
 
 impl Share {
-    /// How many of so many, rounded; at least one where it is not nothing of nothing.
+    /// How many of so many, rounded. Who asks for some gets at least one, if there is one.
     pub fn of(self, whole: usize) -> usize {
         let part = (whole as f64 * self.0 / 100.0).round() as usize;
         if self.0 > 0.0 { part.max(1).min(whole) } else { 0 }

@@ -29,7 +29,7 @@ pub struct LoadArgs {
     /// Messages come in another order than the uploads, and one in ten before its IMAGE row
     #[arg(long)]
     pub shuffle: bool,
-    /// How many workers to start; with 0 those are tested that run elsewhere
+    /// How many workers to start; with 0 those are tested that run elsewhere, and their CPU and memory are not seen
     #[arg(long, value_name = "W", default_value_t = 2, value_parser = clap::value_parser!(u16).range(0..=256))]
     pub workers: u16,
     /// Photos that each worker works on at once [default: as the settings say, one per core]
