@@ -36,6 +36,8 @@ impl fmt::Display for Share {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test that meets the unexpected may stop")]
+
     use super::*;
 
     #[test]

@@ -1,6 +1,6 @@
 //! `sparks load`
 
-use std::{fs, path::Path, process::ExitCode, sync::Arc};
+use std::{fs, future::pending, path::Path, process::ExitCode, sync::Arc};
 
 use anyhow::Context;
 use indicatif::ProgressBar;
@@ -57,13 +57,19 @@ pub async fn run(global: &Global, args: LoadArgs, output: &mut Output) -> anyhow
         let quiet = if backend.folder.is_some() { QUIET_FOLDER } else { QUIET_CLOUD };
         let messages = plan.messages() as u64;
         let watching = watch.until_settled(quiet, args.timeout.0, messages, |sample| show(&bar, sample, messages));
+        // Whoever watches knows when it is over; sending ends it only where it fails.
+        let sending = async {
+            sender.send().await?;
+            pending::<anyhow::Result<Ended>>().await
+        };
         tokio::select! {
-            ended = async { tokio::try_join!(sender.send(), watching).map(|((), ended)| ended) } => Some(ended?),
+            ended = watching => Some(ended?),
+            failed = sending => Some(failed?),
             _ = stop.changed() => None,
         }
     };
     bar.finish_and_clear();
-    let report = report(&args, &settings, &backend, &sender, &mut watch, ended).await?;
+    let report = report(&args, &settings, &backend, &sender, &mut watch, ended, scratch.is_some()).await?;
     if let Some(file) = &args.report {
         write_page(file, &report.to_html())?;
     }
@@ -168,6 +174,7 @@ async fn report(
     sender: &Sender,
     watch: &mut Watch,
     ended: Option<Ended>,
+    alone: bool,
 ) -> anyhow::Result<Report> {
     watch.look().await?;
     let (counts, usage, deaths) = (watch.fleet.counts(), watch.fleet.usage(), watch.fleet.deaths());
@@ -192,7 +199,7 @@ async fn report(
             let bar = progress(photos as u64, "checking");
             let evidence = Evidence::gather(settings, backend, &sender.truth, watch.logged(), || bar.inc(1)).await?;
             bar.finish_and_clear();
-            let deliveries = ours.then(|| (sender.ledger.messages(), counts.done));
+            let deliveries = alone.then(|| (sender.ledger.messages(), counts.done));
             Outcome::of(&sender.truth, &Evidence { deliveries, deaths, unfinished, ..evidence })
         }
     };

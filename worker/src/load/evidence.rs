@@ -28,7 +28,7 @@ pub struct Evidence {
     pub left: u64,
     /// Where the table is not what the log says, as far as it is ours.
     pub drift: Vec<String>,
-    /// Messages sent, and messages that our own workers say are done.
+    /// Messages sent, and messages that our own workers say are done, where nobody else works.
     pub deliveries: Option<(u64, u64)>,
     /// Workers that ended by themselves.
     pub deaths: Vec<String>,

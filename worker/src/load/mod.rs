@@ -2,6 +2,7 @@
 //!
 //! [`Plan`] says what the platform does and [`Truth`] what must come of it; [`Sender`] does it while a [`Fleet`] works and a
 //! [`Watch`] looks on. Afterwards [`Evidence`] is gathered, [`Outcome`] judges it, and a [`Report`] tells.
+#![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test that meets the unexpected may stop"))]
 
 mod charts;
 mod damage;

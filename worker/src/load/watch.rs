@@ -1,6 +1,7 @@
 //! What is seen while the work is done.
 
 use std::{
+    cmp::Reverse,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -77,7 +78,7 @@ pub enum Ended {
 }
 
 /// How often to look.
-pub const LOOK: Duration = Duration::from_millis(500);
+const LOOK: Duration = Duration::from_millis(500);
 /// More moments than a plot has room for are thinned out.
 const MOST_SAMPLES: usize = 1200;
 const BATCH: usize = 1000;
@@ -107,7 +108,7 @@ impl Watch {
         messages: u64,
         progress: impl Fn(&Sample),
     ) -> anyhow::Result<Ended> {
-        let (mut empty, mut last, mut moved) = (0, Sample::default(), Instant::now());
+        let (mut empty, mut best, mut moved) = (0, (0, 0, Reverse(u64::MAX)), Instant::now());
         loop {
             let sample = self.look().await?;
             progress(&sample);
@@ -119,8 +120,10 @@ impl Watch {
             if self.fleet.is_dead() {
                 return Ok(Ended::Deserted);
             }
-            if (sample.told, sample.settled, sample.left()) != (last.told, last.settled, last.left()) {
-                (moved, last) = (Instant::now(), sample);
+            // Messages of others come and go: only fewer than ever before are a step ahead.
+            let reached = (sample.told, sample.settled, Reverse(sample.left()));
+            if reached > best {
+                (moved, best) = (Instant::now(), reached);
             }
             if moved.elapsed() > patience {
                 return Ok(Ended::Stuck);
@@ -158,7 +161,7 @@ impl Watch {
     }
 
     fn keep(&mut self, sample: Sample) {
-        if self.looks % self.stride == 0 {
+        if self.looks.is_multiple_of(self.stride) {
             self.samples.push(sample);
         }
         self.looks += 1;
