@@ -3,11 +3,11 @@
 use std::{path::Path, sync::Arc, time::Duration};
 
 use sparks_domain::{ImageId, PersonId, Policy, Projection, Threshold};
-use sparks_embedded::{Embedded, FileObjects, Patience, Submission, Upload};
+use sparks_embedded::{Embedded, FileObjects, Patience, Submission};
 use sparks_engine::{
     Announcements, Clock, Content, Cpu, Failure, GalleryIndex, Maintenance, Malformed, Objects, OnCpu, Perseverance,
     PhotoRef, Pipeline, Ports, Publisher, PutMode, Queue, QueueError, Rebuilder, Register, RegisterRules, Request,
-    Rules, Store, StoreError, SystemClock, Ticket, Turnstile, Unmeasured, understand,
+    Rules, Store, StoreError, SystemClock, Ticket, Turnstile, Unmeasured, Upload, understand,
 };
 use sparks_faces::Synthetic;
 use sparks_media::{CropSpec, Fit, Lab, Limits, VariantSpec};

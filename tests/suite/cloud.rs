@@ -10,9 +10,11 @@ mod cloud {
     mod faults;
     mod guest;
     mod identity;
+    mod load;
     mod objects;
     mod outage;
     mod photos;
+    mod platform;
     mod publisher;
     mod queue;
     mod readers;

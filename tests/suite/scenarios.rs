@@ -37,6 +37,8 @@ mod isolation;
 mod kill;
 #[path = "scenarios/letters.rs"]
 mod letters;
+#[path = "scenarios/load.rs"]
+mod load;
 #[path = "scenarios/local.rs"]
 mod local;
 #[path = "scenarios/outage.rs"]

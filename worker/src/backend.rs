@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use sparks_embedded::Embedded;
-use sparks_engine::{DeadLetters, Maintenance, Objects, Publisher, Queue};
+use sparks_engine::{DeadLetters, Maintenance, Objects, Platform, Publisher, Queue};
 
 use crate::wiring::WrongUse;
 
@@ -18,11 +18,13 @@ pub struct Backend {
     pub queue: Arc<dyn Queue>,
     /// What could not be done.
     pub letters: Arc<dyn DeadLetters>,
+    /// The platform's own part, for whoever plays it.
+    pub platform: Arc<dyn Platform>,
     /// What others are told.
     pub publisher: Arc<dyn Publisher>,
     /// What people call it.
     pub place: String,
-    /// The data folder, where it is one: the platform's own part is played there, too.
+    /// The data folder, where it is one.
     pub folder: Option<Arc<Embedded>>,
 }
 
@@ -38,6 +40,7 @@ impl Backend {
             store: Arc::clone(&folder.store) as Arc<_>,
             objects: Arc::clone(&folder.objects) as Arc<_>,
             queue: Arc::clone(&folder.queue) as Arc<_>,
+            platform: Arc::clone(&folder.platform) as Arc<_>,
             letters: Arc::clone(&folder.queue) as Arc<_>,
             publisher: Arc::clone(&folder.publisher) as Arc<_>,
             place,

@@ -1,11 +1,13 @@
 //! What can be typed.
 
+mod load;
 mod operations;
 
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+pub use load::*;
 pub use operations::*;
 
 /// From a folder of photos to WebP variants, persons and tags, each photo decided exactly once.
@@ -23,6 +25,7 @@ Examples:
   sparks ingest /tmp/album --faces synthetic
   sparks verify                            is the table what the log says?
   sparks doctor                            would a worker work here?
+  sparks load --photos 500 --identities 40 does all of it hold under load?
   sparks dlq ls --by reason                what could not be done?
   sparks tail -f                           what others are told
 
@@ -167,6 +170,23 @@ Example:
   sparks synth /tmp/album --photos 200 --identities 25
   sparks ingest /tmp/album --faces synthetic")]
     Synth(SynthArgs),
+    /// Upload synthetic photos as the platform does, let workers take them, and check what came of it
+    #[command(after_help = "\
+Examples:
+  sparks load --photos 500 --identities 40
+  sparks load --photos 2000 --identities 150 --duplicates 20% --corrupt 2% --shuffle --workers 4 --report load.html
+  sparks load --config aws.toml --photos 1000 --identities 80 --rate 50/s --json | jq .figures.latency_seconds
+  sparks load --config aws.toml --photos 1000 --identities 80 --workers 0
+
+With --workers 0 the workers are those that run elsewhere, with faces.analyzer = \"synthetic\".
+
+Who is in which photo is known, so the end is checked: no photo lost or done twice, nobody two persons and no two one,
+every tag, row and picture as it must be, no dead letter, an empty queue, a table that is what the log says.
+Exit code 0 only if all of it holds.
+In a data folder of its own, removed at the end, unless --data or the settings of a cloud name another place. Photos belong to
+an uploader that nobody else is, and nothing of others is touched; but photos and persons stay, so where there are persons
+already it wants --yes.")]
+    Load(LoadArgs),
     /// Say why each tag of a photo is there
     #[command(after_help = "\
 Examples:
@@ -223,6 +243,9 @@ pub struct RunArgs {
     /// Stop when nothing is left to do; the inbox is not watched
     #[arg(long)]
     pub drain: bool,
+    /// Stop when whoever started it ends
+    #[arg(long, hide = true)]
+    pub end_with_parent: bool,
 }
 
 impl Faces {

@@ -9,10 +9,13 @@ mod draw;
 mod evaluate;
 mod inbox;
 mod ingest;
+mod load;
 mod output;
 mod rate;
 mod run;
+mod share;
 mod since;
+mod span;
 mod telemetry;
 mod upload;
 mod wiring;
@@ -53,6 +56,7 @@ async fn run(cli: Cli, output: &mut Output) -> anyhow::Result<ExitCode> {
     match cli.command {
         Command::Ingest(args) => commands::ingest::run(global, args, output).await,
         Command::Run(args) => commands::run::run(global, args).await,
+        Command::Load(args) => commands::load::run(global, args, output).await,
         Command::Send(args) => commands::send::run(global, args, output).await,
         Command::Dlq(args) => commands::dlq::run(global, args, output).await,
         Command::Backfill(args) => commands::backfill::run(global, args, output).await,

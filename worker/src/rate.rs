@@ -1,6 +1,6 @@
 //! How quickly something may be done.
 
-use std::{str::FromStr, time::Duration};
+use std::{fmt, str::FromStr, time::Duration};
 
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
@@ -19,6 +19,13 @@ impl Rate {
         let mut ticks = interval(self.0);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         ticks
+    }
+}
+
+impl fmt::Display for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let each_second = 1.0 / self.0.as_secs_f64();
+        if each_second >= 1.0 { write!(f, "{each_second:.0}/s") } else { write!(f, "{:.0}/h", each_second * 3600.0) }
     }
 }
 

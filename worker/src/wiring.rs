@@ -4,8 +4,8 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use anyhow::Context;
 use sparks_aws::{
-    Access, Connection, DynamoStore, Endpoints, Estate, Queues, S3Objects, Setup, SnsPublisher, SqsQueue, Tables,
-    Timing, Topics,
+    Access, CloudPlatform, Connection, DynamoStore, Endpoints, Estate, Queues, S3Objects, Setup, SnsPublisher,
+    SqsQueue, Tables, Timing, Topics,
 };
 use sparks_config::{Analyzer, Backend as Where, FaceModel, Loaded, Settings, TaggingKey as TaggingSetting};
 use sparks_domain::{Policy, Projection, TaggingKey, Threshold};
@@ -93,6 +93,7 @@ async fn open_cloud(settings: &Settings) -> anyhow::Result<Backend> {
     Ok(Backend {
         store: Arc::new(store),
         objects: Arc::new(S3Objects::new(&connection, &settings.bucket)),
+        platform: Arc::new(CloudPlatform::new(&connection, &settings.bucket, &aws.table)),
         letters: Arc::clone(&queue) as Arc<_>,
         queue,
         publisher: Arc::new(SnsPublisher::new(&connection, topics)),

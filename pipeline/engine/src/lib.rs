@@ -19,6 +19,7 @@ mod shown;
 mod snapshot;
 mod stages;
 mod turn;
+mod upload;
 mod users;
 
 pub use adopt::{Adopted, Adoption, Alike, Found as FoundToAdopt, Step, Unadopted};
@@ -39,3 +40,4 @@ pub use settlement::Perseverance;
 pub use snapshot::{Snapshot, Snapshots};
 pub use stages::{Committed, Outcome};
 pub use turn::{Ticket, Turnstile};
+pub use upload::Upload;

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use sparks_domain::{
     FaceBox, ImageId, Point, Policy, Projection, Quality, Rejection, SeenFace, Signature, Threshold, Timestamp,
 };
-use sparks_embedded::Upload;
+use sparks_engine::Upload;
 use sparks_engine::{
     AnalyzeError, Announcements, Content, Cpu, Darkroom, DarkroomError, Description, Developed, FaceAnalyzer,
     GalleryIndex, Listed, Object, Objects, ObjectsError, Pipeline, Pixels, Ports, PutMode, Rendered, Rules, Silent,

@@ -1,9 +1,10 @@
-//! What every adapter must do, whatever it is made of. An adapter's tests call [`store`], [`maintenance`], [`queue`] or
-//! [`objects`] with a way to make a fresh one, and assert that the report has no failures. Checks say what is wrong and never panic, so that
+//! What every adapter must do, whatever it is made of. An adapter's tests call [`store`], [`maintenance`], [`queue`],
+//! [`objects`] or [`platform`] with a way to make a fresh one, and assert that the report has no failures. Checks say what is wrong and never panic, so that
 //! the suites can be tried on adapters that are broken on purpose.
 
 mod maintenance;
 mod objects;
+mod platform;
 mod queue;
 mod store;
 
@@ -13,6 +14,7 @@ use tokio::task::JoinSet;
 
 pub use maintenance::maintenance;
 pub use objects::{OutageRig, objects, outage};
+pub use platform::{PlatformRig, platform};
 pub use queue::{Abilities, Leases, QueueRig, Repeats, queue};
 pub use store::store;
 

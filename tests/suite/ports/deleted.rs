@@ -204,7 +204,7 @@ async fn the_same_bytes_under_the_name_of_a_deleted_photo_stay_deleted() {
     let folders = Folders::new();
     let (_, backend, photos) = album_in(&folders, &[&[0]]).await;
     delete(&backend, &photos[0]).await;
-    let again = sparks_embedded::Upload {
+    let again = sparks_engine::Upload {
         bucket: sparks_tests::worker::BUCKET.into(),
         key: original(&photos[0]),
         image: image_of(&photos[0]),

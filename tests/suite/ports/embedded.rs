@@ -13,7 +13,7 @@ use sparks_embedded::{Embedded, Patience};
 use sparks_engine::{
     Content, DeadLetters, Maintenance, Objects, ObjectsError, PutMode, Queue, QueueError, Settlement, Store,
 };
-use sparks_tests::contract::{self, Abilities, Leases, OutageRig, QueueRig};
+use sparks_tests::contract::{self, Abilities, Leases, OutageRig, PlatformRig, QueueRig};
 use tempfile::TempDir;
 
 /// Fresh data folders, removed at the end.
@@ -56,6 +56,12 @@ impl Folders {
         }
     }
 
+    /// Somebody who plays the platform's part.
+    pub fn platform(&self) -> PlatformRig {
+        let Embedded { platform, store, objects, .. } = sparks_tests::worker::open(&self.fresh());
+        PlatformRig { platform, store, objects }
+    }
+
     pub fn queue(&self, leases: Leases) -> QueueRig {
         let visibility = match leases {
             Leases::Long => Duration::from_secs(60),
@@ -91,6 +97,12 @@ async fn the_queue_keeps_its_contract() {
 async fn the_objects_keep_their_contract() {
     let folders = Folders::new();
     contract::objects(async || folders.objects()).await.assert_passed();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn the_platform_keeps_its_contract() {
+    let folders = Folders::new();
+    contract::platform(async || folders.platform()).await.assert_passed();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

@@ -203,7 +203,7 @@ impl Objects for S3Objects {
 }
 
 /// What the trouble means for this object. A bucket that is not there is no missing object.
-fn failed(key: &str, trouble: Trouble) -> ObjectsError {
+pub(crate) fn failed(key: &str, trouble: Trouble) -> ObjectsError {
     let key = key.to_owned();
     match trouble.status {
         Some(404) if !trouble.is(&["NoSuchBucket"]) => ObjectsError::NotFound(key),
@@ -222,6 +222,6 @@ fn listed(object: &Found) -> Option<Listed> {
 }
 
 /// The version as messages call it: without quotes.
-fn version(e_tag: Option<&str>) -> String {
+pub(crate) fn version(e_tag: Option<&str>) -> String {
     e_tag.unwrap_or_default().trim_start_matches("W/").trim_matches('"').to_owned()
 }

@@ -10,7 +10,7 @@ use std::{
 use sparks_engine::StoreError;
 
 use crate::{
-    FileObjects, FilePublisher, Intake, Patience, SqliteQueue, SqliteStore,
+    FileObjects, FilePublisher, FolderPlatform, Intake, Patience, SqliteQueue, SqliteStore,
     database::{Database, DatabaseError},
     owner::{Owner, Owners},
 };
@@ -25,6 +25,8 @@ pub struct Embedded {
     pub queue: Arc<SqliteQueue>,
     /// The platform's part: taking uploads in.
     pub intake: Intake,
+    /// The same step by step.
+    pub platform: Arc<FolderPlatform>,
     /// What others are told.
     pub publisher: Arc<FilePublisher>,
 }
@@ -93,9 +95,11 @@ impl Embedded {
         let owner = Owner::register(&owners).map_err(io(&folder.join("owners")))?;
         FileObjects::sweep(&folder.join("tmp"), &owners).map_err(io(&folder.join("tmp")))?;
         drop(alone);
+        let objects = Arc::new(FileObjects::new(folder.join("objects"), folder.join("tmp"), owner.name()));
         Ok(Self {
             store: Arc::new(SqliteStore::new(database.clone(), log_reader)),
-            objects: Arc::new(FileObjects::new(folder.join("objects"), folder.join("tmp"), owner.name())),
+            platform: Arc::new(FolderPlatform::new(database.clone(), Arc::clone(&objects))),
+            objects,
             queue: Arc::new(SqliteQueue::new(database.clone(), owner, owners, patience)),
             intake: Intake::new(database),
             publisher: Arc::new(FilePublisher::new(folder.join("published.jsonl"))),

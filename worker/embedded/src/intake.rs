@@ -1,9 +1,8 @@
 //! The platform's part on one machine: an upload becomes a row and a message.
 
 use rusqlite::{Transaction, params};
-use serde_json::json;
-use sparks_domain::{Email, ImageId, Key, Outcome, Timestamp};
-use sparks_engine::{MessageId, StoreError, upload_event};
+use sparks_domain::Outcome;
+use sparks_engine::{MessageId, StoreError, Upload};
 
 use crate::{
     database::{Database, DatabaseError, Durability},
@@ -15,27 +14,6 @@ pub struct Intake {
     database: Database,
 }
 
-/// A file that somebody gives us.
-#[derive(Debug, Clone)]
-pub struct Upload {
-    /// The bucket's name, as the message calls it.
-    pub bucket: String,
-    /// Its photo.
-    pub image: ImageId,
-    /// Who uploads it.
-    pub uploader: Email,
-    /// Where its original is stored.
-    pub key: String,
-    /// The original's version.
-    pub version: String,
-    /// Its size.
-    pub bytes: u64,
-    /// What its owner calls it.
-    pub file_name: String,
-    /// When it was uploaded.
-    pub when: Timestamp,
-}
-
 /// What came of an upload.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Submission {
@@ -43,13 +21,6 @@ pub enum Submission {
     Duplicate,
     /// There is a message about it to be settled.
     Queued(MessageId),
-}
-
-impl Upload {
-    /// What keeps two messages about the same thing from standing in the queue.
-    pub fn deduplication(&self) -> String {
-        format!("{}/{}", self.image, self.version)
-    }
 }
 
 impl Intake {
@@ -82,26 +53,12 @@ fn submit(tx: &Transaction<'_>, upload: &Upload) -> Result<Submission, DatabaseE
     if let Some(known) = known(tx, upload)? {
         return Ok(known);
     }
-    let key = Key::image(&upload.image, &upload.uploader);
+    let (key, row) = upload.row();
     if rows::get(tx, &key)?.is_none() {
-        let row = json!({
-            "entityType": "IMAGE",
-            "assetType": "IMAGE",
-            "imageId": upload.image,
-            "uploadedBy": upload.uploader,
-            "uploaded_datetime": upload.when,
-            "lastModified": upload.when,
-            "s3Key": upload.key,
-            "persons": [],
-            "tags": [],
-        });
-        rows::put(tx, &key, row.as_object().unwrap_or(&serde_json::Map::new()))?;
+        rows::put(tx, &key, &row)?;
     }
     // Whoever uploads a photo again wants it tried again.
     let deduplication = upload.deduplication();
     tx.prepare_cached("DELETE FROM dead_letters WHERE deduplication = ?")?.execute(params![deduplication])?;
-    // A later upload of the same photo is a later version of it, even with the same content.
-    let sequencer = format!("{:016X}", upload.when.as_millis());
-    let body = upload_event(&upload.bucket, &upload.key, upload.bytes, &upload.version, &sequencer, &upload.file_name);
-    Ok(Submission::Queued(queue::send(tx, &body, &deduplication)?))
+    Ok(Submission::Queued(queue::send(tx, &upload.message(), &deduplication)?))
 }

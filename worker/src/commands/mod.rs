@@ -11,6 +11,7 @@ pub mod explain;
 pub mod faces;
 pub mod ingest;
 pub mod items;
+pub mod load;
 pub mod models;
 pub mod persons;
 pub mod photo;

@@ -3,6 +3,7 @@
 use std::{process::ExitCode, sync::Arc, time::Duration};
 
 use anyhow::Context;
+use rustix::process::{Signal, set_parent_process_death_signal};
 use sparks_config::Settings;
 use sparks_engine::{Cpu, Pipeline, Publisher, Silent, Store, Unadopted};
 
@@ -19,6 +20,9 @@ use crate::{
 /// Works off the queue until told to stop, and watches the inbox.
 pub async fn run(global: &Global, args: RunArgs) -> anyhow::Result<ExitCode> {
     let settings = wiring::settings(global, &flags(&args))?.settings;
+    if args.end_with_parent {
+        set_parent_process_death_signal(Some(Signal::TERM)).context("cannot end with whoever started this")?;
+    }
     let cpu = Cpu::new(wiring::jobs(&settings));
     let analyzer = wiring::analyzer(&settings, &cpu)?;
     let shutdown = Shutdown::listen().context("cannot listen for signals")?;

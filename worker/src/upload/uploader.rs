@@ -4,8 +4,8 @@ use std::{path::Path, sync::Arc};
 
 use sha2::{Digest, Sha256};
 use sparks_domain::{Email, ImageId, RejectCode, Rejection, Source};
-use sparks_embedded::{Embedded, FileObjects, Submission, Upload};
-use sparks_engine::{Clock, Content, Darkroom, MessageId, Objects, Pipeline, PutMode};
+use sparks_embedded::{Embedded, FileObjects, Submission};
+use sparks_engine::{Clock, Content, Darkroom, MessageId, Objects, Pipeline, PutMode, Upload};
 
 use super::Contents;
 

@@ -57,9 +57,14 @@ impl Default for AlbumSpec {
 }
 
 impl AlbumSpec {
+    /// Who is in the photo with this number, which is not drawn for it.
+    pub fn identities(&self, n: usize) -> Vec<usize> {
+        self.cast(n, &mut self.stream(n))
+    }
+
     /// The photo with this number, from 0.
     pub fn photo(&self, n: usize) -> SyntheticPhoto {
-        let mut rng = stream(self.seed, 0x0070_686f_746f, n as u64);
+        let mut rng = self.stream(n);
         let identities = self.cast(n, &mut rng);
         let portrait = rng.u8(0..4) == 0;
         let (width, height) = if portrait { (SHORT_SIDE, LONG_SIDE) } else { (LONG_SIDE, SHORT_SIDE) };
@@ -75,6 +80,10 @@ impl AlbumSpec {
     /// All photos, each made when it is asked for.
     pub fn photos(&self) -> impl Iterator<Item = SyntheticPhoto> {
         (0..self.photos).map(|n| self.photo(n))
+    }
+
+    fn stream(&self, n: usize) -> fastrand::Rng {
+        stream(self.seed, 0x0070_686f_746f, n as u64)
     }
 
     /// Who is in a photo: first whoever is dealt to it in turn, so that nobody is left out, then anybody.

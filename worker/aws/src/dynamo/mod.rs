@@ -22,6 +22,7 @@ use sparks_engine::{
     Commit, CommitError, DecidedFace, IdentityTail, Page, Query, Reach, Store, StoreError, StoredFace, Templates,
 };
 
+pub(crate) use self::value::fields;
 use self::{
     log::Lanes,
     plan::{Knowledge, Plan, Stake},

@@ -65,6 +65,13 @@ pub(crate) fn key(fields: &Fields) -> Result<Key, StoreError> {
     Ok(Key::new(text(fields, "PK")?, text(fields, "SK")?))
 }
 
+/// The row with its key.
+pub(crate) fn fields(key: &Key, attributes: &Attributes) -> Fields {
+    let mut fields = key_fields(&key.pk, &key.sk);
+    fields.extend(attributes.iter().map(|(name, value)| (name.clone(), to_dynamo(value))));
+    fields
+}
+
 /// The fields that find a row.
 pub(crate) fn key_fields(pk: &str, sk: &str) -> Fields {
     HashMap::from([("PK".to_owned(), s(pk)), ("SK".to_owned(), s(sk))])

@@ -9,6 +9,7 @@ use std::fmt;
 use aws_sdk_dynamodb::error::BuildError;
 use aws_sdk_sqs::types::QueueAttributeName;
 
+pub(crate) use self::bucket::notifications;
 use self::{queues::Wish, tables::Shape};
 use crate::{Connection, Tables, names::is_fifo, sns::find_topic, trouble::Trouble};
 
