@@ -18,7 +18,11 @@ use hyper_util::{
     client::legacy::{Client, connect::HttpConnector},
     rt::{TokioExecutor, TokioIo},
 };
-use tokio::{net::TcpListener, task::JoinHandle};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpListener,
+    task::JoinHandle,
+};
 
 /// What a request is answered with instead: a status, and what the service would say.
 pub type Answer = (u16, String);
@@ -190,4 +194,28 @@ pub fn conflict(actions: usize) -> Answer {
         reasons.join(",")
     );
     (400, words)
+}
+
+/// Answers one connection after the other with these, and says what was asked, in small letters, without bodies.
+///
+/// # Panics
+///
+/// Where nobody asks properly.
+pub async fn answers(answers: Vec<String>) -> (String, JoinHandle<Vec<String>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a connection");
+    let endpoint = format!("http://{}", listener.local_addr().expect("a connection"));
+    let asked = tokio::spawn(async move {
+        let mut asked = Vec::new();
+        for answer in answers {
+            let (mut stream, _) = listener.accept().await.expect("a connection");
+            let (mut head, mut byte) = (Vec::new(), [0]);
+            while !head.ends_with(b"\r\n\r\n") && stream.read(&mut byte).await.expect("a connection") > 0 {
+                head.push(byte[0]);
+            }
+            asked.push(String::from_utf8(head).expect("a connection").to_lowercase());
+            stream.write_all(answer.as_bytes()).await.expect("a connection");
+        }
+        asked
+    });
+    (endpoint, asked)
 }

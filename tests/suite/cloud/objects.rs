@@ -7,12 +7,7 @@ use sparks_engine::{Content, Objects, ObjectsError, PutMode};
 use sparks_tests::{
     contract::{self, OutageRig},
     emulator::{self, Emulator},
-    proxy::Proxy,
-};
-use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
-    net::TcpListener,
-    task::JoinHandle,
+    proxy::{Proxy, answers},
 };
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -34,26 +29,6 @@ async fn a_service_that_does_not_answer_is_an_outage() {
         OutageRig { objects, away: Box::new(move || away.set_down(true)), back: Box::new(move || back.set_down(false)) }
     };
     contract::outage(make).await.assert_passed();
-}
-
-/// Answers one connection after the other with these, and says what was asked.
-async fn answers(answers: Vec<String>) -> (String, JoinHandle<Vec<String>>) {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let endpoint = format!("http://{}", listener.local_addr().unwrap());
-    let asked = tokio::spawn(async move {
-        let mut asked = Vec::new();
-        for answer in answers {
-            let (mut stream, _) = listener.accept().await.unwrap();
-            let (mut head, mut byte) = (Vec::new(), [0]);
-            while !head.ends_with(b"\r\n\r\n") && stream.read(&mut byte).await.unwrap() > 0 {
-                head.push(byte[0]);
-            }
-            asked.push(String::from_utf8(head).unwrap().to_lowercase());
-            stream.write_all(answer.as_bytes()).await.unwrap();
-        }
-        asked
-    });
-    (endpoint, asked)
 }
 
 /// The head of an answer whose body has so many bytes.

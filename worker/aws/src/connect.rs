@@ -8,9 +8,11 @@ use aws_config::{
 };
 use aws_credential_types::Credentials;
 use aws_smithy_http_client::{
-    Builder,
+    Builder, Connector,
     tls::{Provider, rustls_provider::CryptoMode},
 };
+
+use crate::ssm::Service;
 
 /// Where the services are. What is left out comes from the environment, as with every program that uses them.
 #[derive(Clone, Default, PartialEq, Eq)]
@@ -107,11 +109,14 @@ impl Connection {
         aws_sdk_sns::Client::from_conf(config.build())
     }
 
-    /// SSM itself, for whoever needs more than its adapter does.
-    pub fn ssm(&self) -> aws_sdk_ssm::Client {
-        let mut config = aws_sdk_ssm::config::Builder::from(&self.shared);
-        config.set_endpoint_url(self.endpoints.ssm.clone().or_else(|| self.everywhere()));
-        aws_sdk_ssm::Client::from_conf(config.build())
+    /// SSM.
+    pub(crate) fn ssm(&self) -> Service {
+        let region = self.region().unwrap_or_default();
+        let domain = if region.starts_with("cn-") { "amazonaws.com.cn" } else { "amazonaws.com" };
+        let public = || format!("https://ssm.{region}.{domain}/");
+        let endpoint = self.endpoints.ssm.clone().or_else(|| self.everywhere()).unwrap_or_else(public);
+        let connector = Connector::builder().tls_provider(Provider::Rustls(CryptoMode::Ring)).build();
+        Service { connector, credentials: self.shared.credentials_provider(), region, endpoint }
     }
 
     /// STS, which knows who we are.
