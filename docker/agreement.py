@@ -302,8 +302,8 @@ def permissions_agree():
             yield f"{name} has {length} characters; IAM takes {LONGEST_POLICY}"
     called = set()
     for path in (ROOT / "worker/aws/src").rglob("*.rs"):
-        # What setup makes is for an administrator; letters and doctor are for an operator. Nothing that runs asks for secrets yet.
-        if {"setup", "doctor"} & set(path.parts) or path.stem in {"connect", "doctor", "letters", "ssm"}:
+        # What setup makes is for an administrator; letters, walks and doctor are for an operator. Nothing that runs asks for secrets yet.
+        if {"setup", "doctor"} & set(path.parts) or path.stem in {"connect", "doctor", "letters", "ssm", "walk"}:
             continue
         called |= set(re.findall(r"\bclient\s*\.\s*(\w+)\(\)", path.read_text())) - {"clone", "config"}
     yield from (f"{call}: nobody says what permission it needs" for call in sorted(called - PERMISSIONS.keys()))

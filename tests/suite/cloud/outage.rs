@@ -38,8 +38,7 @@ async fn is_complete(account: &Account, photos: &[Photo]) {
     assert!(account.text(["dlq", "ls"]).contains("no dead letters"));
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_table_that_refuses_every_other_call_for_a_minute_costs_no_message() {
+async fn a_table_that_refuses_every_other_call_for_a_minute() {
     let (account, proxy, _worker) = behind_a_proxy().await;
     let photos = album(60);
     proxy.judge(|target, _| (target.starts_with("DynamoDB_") && fastrand::bool()).then(throttled));
@@ -53,8 +52,7 @@ async fn a_table_that_refuses_every_other_call_for_a_minute_costs_no_message() {
     is_complete(&account, &photos).await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_queue_that_is_down_for_a_minute_costs_no_message() {
+async fn a_queue_that_is_down_for_a_minute() {
     let (account, proxy, _worker) = behind_a_proxy().await;
     let photos = album(40);
     account.upload_all(&photos[..20]).await;
@@ -74,8 +72,7 @@ async fn a_queue_that_is_down_for_a_minute_costs_no_message() {
     is_complete(&account, &photos).await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_cloud_that_is_gone_for_a_while_costs_no_message() {
+async fn a_cloud_that_is_gone_for_a_while() {
     let (account, proxy, _worker) = behind_a_proxy().await;
     let photos = album(30);
     account.upload_all(&photos[..20]).await;
@@ -85,4 +82,14 @@ async fn a_cloud_that_is_gone_for_a_while_costs_no_message() {
     tokio::time::sleep(MINUTE / 6).await;
     proxy.set_down(false);
     is_complete(&account, &photos).await;
+}
+
+/// Side by side: they mostly wait.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn services_that_are_away_cost_no_message() {
+    tokio::join!(
+        a_table_that_refuses_every_other_call_for_a_minute(),
+        a_queue_that_is_down_for_a_minute(),
+        a_cloud_that_is_gone_for_a_while(),
+    );
 }

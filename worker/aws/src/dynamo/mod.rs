@@ -9,6 +9,7 @@ mod read;
 mod rows;
 mod transact;
 pub(crate) mod value;
+mod walk;
 
 use std::{
     collections::{BTreeMap, HashSet},
