@@ -17,6 +17,8 @@ pub struct Failure {
 pub enum Cause {
     /// Something we depend on did not answer.
     Unavailable,
+    /// Something we depend on has too much to do.
+    Busy,
     /// We may not do what every message needs: an outage until somebody grants it.
     Denied,
     /// Others were faster, again and again.
@@ -50,13 +52,16 @@ pub enum Class {
     Transient,
     /// Waiting until somebody else has made something.
     NotYet,
+    /// Waiting until there is less to do.
+    Busy,
     /// Only a human.
     Poison,
 }
 
 impl Cause {
-    const ALL: [Self; 13] = [
+    const ALL: [Self; 14] = [
         Self::Unavailable,
+        Self::Busy,
         Self::Denied,
         Self::Contended,
         Self::NoImageRow,
@@ -78,6 +83,7 @@ impl Cause {
             // It may be opened while we try; after that, a human has to.
             Self::ForbiddenObject => Class::Transient,
             Self::NoImageRow | Self::NoUserRow | Self::NoObject => Class::NotYet,
+            Self::Busy => Class::Busy,
             Self::Malformed | Self::BadKey | Self::OtherBucket => Class::Poison,
             Self::NotTheirs | Self::Fault | Self::WorkerDied => Class::Poison,
         }
@@ -87,6 +93,7 @@ impl Cause {
     pub fn code(self) -> &'static str {
         match self {
             Self::Unavailable => "unavailable",
+            Self::Busy => "busy",
             Self::Denied => "denied",
             Self::Contended => "contended",
             Self::NoImageRow => "no-image-row",
@@ -139,6 +146,7 @@ impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
         let cause = match error {
             StoreError::Unavailable(_) => Cause::Unavailable,
+            StoreError::Busy(_) => Cause::Busy,
             StoreError::Denied(_) => Cause::Denied,
             StoreError::Unreadable(_) => Cause::Fault,
         };
@@ -153,6 +161,7 @@ impl From<ObjectsError> for Failure {
             ObjectsError::Forbidden { .. } => Cause::ForbiddenObject,
             ObjectsError::Denied { .. } => Cause::Denied,
             ObjectsError::Unavailable { .. } => Cause::Unavailable,
+            ObjectsError::Busy { .. } => Cause::Busy,
             ObjectsError::TooLarge { .. } | ObjectsError::BadKey(_) => Cause::Fault,
         };
         Self::new(cause, error)
@@ -193,6 +202,7 @@ impl From<PublishError> for Failure {
     fn from(error: PublishError) -> Self {
         let cause = match error {
             PublishError::Unavailable(_) => Cause::Unavailable,
+            PublishError::Busy(_) => Cause::Busy,
             PublishError::Denied(_) => Cause::Denied,
         };
         Self::new(cause, error)

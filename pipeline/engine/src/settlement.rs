@@ -22,6 +22,9 @@ impl Perseverance {
     /// How long to wait before looking again for what is not there yet: a share of how long it has been missing.
     const SOONEST_LOOK: Duration = Duration::from_millis(500);
     const LATEST_LOOK: Duration = Duration::from_secs(5);
+    /// How long to leave those alone who have too much to do, at the least and at the most: a share of how long it has been.
+    const SHORT_REST: Duration = Duration::from_secs(1);
+    const LONG_REST: Duration = Duration::from_secs(60);
 
     /// How the lease on this delivery ends after this result.
     pub fn settlement(&self, result: &Result<(), Failure>, delivery: &Delivery, now: Timestamp) -> Settlement {
@@ -33,6 +36,11 @@ impl Perseverance {
             Class::NotYet if delivery.age(now) < self.max_wait => {
                 let look = (delivery.age(now) / 4).clamp(Self::SOONEST_LOOK, Self::LATEST_LOOK);
                 Settlement::Wait(look.min(self.max_wait))
+            }
+            // Too much to do is no fault of the message: it spends no attempt, and has all the time there is.
+            Class::Busy => {
+                let rest = (delivery.age(now) / 2).clamp(Self::SHORT_REST, Self::LONG_REST);
+                Settlement::Wait(rest.mul_f64(fastrand::f64()))
             }
             _ => Settlement::DeadLetter { cause: failure.cause, reason: failure.message.clone() },
         }

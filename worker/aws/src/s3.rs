@@ -211,6 +211,7 @@ pub(crate) fn failed(key: &str, trouble: Trouble) -> ObjectsError {
             let all = "s3:GetObject, s3:PutObject, s3:DeleteObject and s3:ListBucket are needed";
             ObjectsError::Denied { key, reason: format!("{}; {all}", trouble.denial()) }
         }
+        _ if trouble.is_busy() => ObjectsError::Busy { key, reason: trouble.words },
         _ => ObjectsError::Unavailable { key, reason: trouble.words },
     }
 }

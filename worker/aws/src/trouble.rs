@@ -18,7 +18,7 @@ pub(crate) struct Trouble {
 }
 
 /// What services say when they have too much to do, or somebody else is at the same thing.
-const BUSY: [&str; 11] = [
+const BUSY: [&str; 14] = [
     "ThrottlingException",
     "ThrottlingError",
     "Throttling",
@@ -30,10 +30,13 @@ const BUSY: [&str; 11] = [
     "RequestLimitExceeded",
     "TransactionConflictException",
     "TransactionInProgressException",
+    "KMSThrottling",
+    "KMSThrottlingException",
+    "KMS.ThrottlingException",
 ];
 
 /// What a refusal for want of permissions is called.
-const FORBIDDEN: [&str; 14] = [
+const FORBIDDEN: [&str; 24] = [
     "AccessDenied",
     "AccessDeniedException",
     "AuthorizationError",
@@ -43,7 +46,18 @@ const FORBIDDEN: [&str; 14] = [
     "InvalidAccessKeyId",
     "InvalidClientTokenId",
     "InvalidSignatureException",
+    // A key that we may not use, or that nobody may: SNS and SQS each have their own words for it.
+    "KMSAccessDenied",
     "KMSAccessDeniedException",
+    "KMSDisabled",
+    "KMSInvalidState",
+    "KMSNotFound",
+    "KMSOptInRequired",
+    "KMS.AccessDeniedException",
+    "KMS.DisabledException",
+    "KMS.InvalidStateException",
+    "KMS.NotFoundException",
+    "KMS.OptInRequired",
     "KmsAccessDenied",
     "RequestTimeTooSkewed",
     "SignatureDoesNotMatch",
@@ -156,7 +170,11 @@ pub(crate) fn pauses() -> impl Iterator<Item = Duration> {
 
 impl From<Trouble> for StoreError {
     fn from(trouble: Trouble) -> Self {
-        if trouble.is_forbidden() { Self::Denied(trouble.denial()) } else { Self::Unavailable(trouble.words) }
+        match trouble {
+            trouble if trouble.is_forbidden() => Self::Denied(trouble.denial()),
+            trouble if trouble.is_busy() => Self::Busy(trouble.words),
+            trouble => Self::Unavailable(trouble.words),
+        }
     }
 }
 
@@ -168,6 +186,10 @@ impl From<Trouble> for QueueError {
 
 impl From<Trouble> for PublishError {
     fn from(trouble: Trouble) -> Self {
-        if trouble.is_forbidden() { Self::Denied(trouble.denial()) } else { Self::Unavailable(trouble.words) }
+        match trouble {
+            trouble if trouble.is_forbidden() => Self::Denied(trouble.denial()),
+            trouble if trouble.is_busy() => Self::Busy(trouble.words),
+            trouble => Self::Unavailable(trouble.words),
+        }
     }
 }

@@ -112,7 +112,7 @@ fn advice(error: DatabaseError) -> &'static str {
     match error {
         DatabaseError::Newer(_) => "use a newer sparks, or name another folder with --data",
         error => match StoreError::from(error) {
-            StoreError::Unavailable(_) | StoreError::Denied(_) => {
+            StoreError::Unavailable(_) | StoreError::Busy(_) | StoreError::Denied(_) => {
                 "make sure that the disk is there, writable and not full, and try again"
             }
             StoreError::Unreadable(_) => "restore it from a backup, or name another folder with --data",

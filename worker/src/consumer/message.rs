@@ -65,7 +65,7 @@ impl InProgress {
             let span = tracing::info_span!("request", image = tracing::field::Empty, key = tracing::field::Empty);
             describe(&request, &span);
             let Err(failure) = work(request, &turn, pipeline, metrics).instrument(span.clone()).await else { continue };
-            let is_outage = matches!(failure.cause, Cause::Unavailable | Cause::Denied);
+            let is_outage = matches!(failure.cause, Cause::Unavailable | Cause::Busy | Cause::Denied);
             if is_outage || matters_more(&failure, &result) {
                 (result, about) = (Err(failure), span);
             }

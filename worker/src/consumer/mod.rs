@@ -79,7 +79,7 @@ impl Consumer {
     async fn settle(&self, Finished { delivery, result, span }: Finished) -> Result<Worked, QueueError> {
         let message = delivery.id.clone();
         let settlement = match &result {
-            Err(failure) if failure.cause == Cause::Unavailable && self.is_outage().await => {
+            Err(failure) if may_be_outage(failure.cause) && self.is_outage().await => {
                 self.metrics.retried("unavailable");
                 Settlement::Release
             }
@@ -152,6 +152,10 @@ impl Consumer {
                     tracing::debug!(cause, %failure, seconds, "not yet");
                 }
             }
+            (Class::Busy, _) => {
+                self.metrics.retried("busy");
+                tracing::warn!(cause, %failure, seconds, "waits until there is less to do");
+            }
             (_, Settlement::Retry(_)) => {
                 self.metrics.retried("transient");
                 tracing::warn!(cause, %failure, seconds, "will be tried again");
@@ -159,4 +163,9 @@ impl Consumer {
             _ => tracing::warn!(cause, %failure, "given back"),
         }
     }
+}
+
+/// Whether everybody may be in the same trouble.
+fn may_be_outage(cause: Cause) -> bool {
+    matches!(cause, Cause::Unavailable | Cause::Busy)
 }

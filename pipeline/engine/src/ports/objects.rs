@@ -115,6 +115,14 @@ pub enum ObjectsError {
         /// What the store says.
         reason: String,
     },
+    /// The store answers, and has too much to do: waiting helps, however long it takes.
+    #[error("object {key}: too much to do: {reason}")]
+    Busy {
+        /// The object.
+        key: String,
+        /// What the store says.
+        reason: String,
+    },
     /// Trying later may help.
     #[error("object {key}: {reason}")]
     Unavailable {

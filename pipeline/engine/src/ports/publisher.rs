@@ -55,6 +55,9 @@ pub enum PublishError {
     /// Trying later may help.
     #[error("cannot publish: {0}")]
     Unavailable(String),
+    /// Whoever passes it on has too much to do: waiting helps, however long it takes.
+    #[error("cannot publish yet: {0}")]
+    Busy(String),
     /// We may not: whoever grants permissions can help. Nobody's message is at fault.
     #[error("cannot publish: not allowed: {0}")]
     Denied(String),

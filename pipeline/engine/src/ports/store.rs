@@ -206,6 +206,9 @@ pub enum StoreError {
     /// Trying later may help.
     #[error("the store is not available: {0}")]
     Unavailable(String),
+    /// It answers, and has too much to do: waiting helps, however long it takes.
+    #[error("the store has too much to do: {0}")]
+    Busy(String),
     /// We may not: whoever grants permissions can help. Nobody's message is at fault.
     #[error("not allowed: {0}")]
     Denied(String),

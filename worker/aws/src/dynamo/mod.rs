@@ -194,7 +194,7 @@ impl DynamoStore {
             }
             // The first time the answer said what to do; later others are as fast as we are.
             if attempt > 0 {
-                let contended = || StoreError::Unavailable("others write to the same lane again and again".into());
+                let contended = || StoreError::Busy("others write to the same lane again and again".into());
                 tokio::time::sleep(pauses.next().ok_or_else(contended)?).await;
             }
         }

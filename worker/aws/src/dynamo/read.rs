@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use aws_sdk_dynamodb::types::KeysAndAttributes;
+use aws_sdk_dynamodb::types::{Get, KeysAndAttributes, TransactGetItem};
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 use sparks_domain::{FaceId, ImageId, Key, Lane, PersonId, Position, Recorded, Seq, Timestamp};
 use sparks_engine::{DecidedFace, Filter, IdentityTail, Page, Query, StoreError, StoredFace, Templates};
@@ -12,10 +12,13 @@ use super::{
     log::{self, Lesson},
     value::{Fields, item, key, key_fields, number, s, text},
 };
-use crate::trouble::{patiently, pauses};
+use crate::trouble::{Trouble, patiently, pauses};
 
 /// As many rows as one request gets.
 const BATCH: usize = 100;
+
+/// What DynamoDB says to a transaction that does not come about.
+const CANCELLED: &str = "TransactionCanceledException";
 
 /// Requests at once, where there are many to make.
 const AT_ONCE: usize = 8;
@@ -71,10 +74,36 @@ impl DynamoStore {
             let left = answer.unprocessed_keys.unwrap_or_default();
             wanted = left.into_iter().map(|(table, keys)| (table, keys.keys)).collect();
             if !wanted.is_empty() {
-                let busy = || StoreError::Unavailable("the table does not keep up with reading".into());
+                let busy = || StoreError::Busy("the table does not keep up with reading".into());
                 tokio::time::sleep(pauses.next().ok_or_else(busy)?).await;
             }
         }
+    }
+
+    /// The rows of these keys that exist, each transaction seen whole or not at all.
+    async fn whole(&self, table: &str, keys: Vec<Fields>) -> Result<Vec<Fields>, StoreError> {
+        let mut found = Vec::new();
+        for keys in unique(keys).chunks(BATCH) {
+            let get = |key: &Fields| Get::builder().table_name(table).set_key(Some(key.clone())).build();
+            let gets = keys.iter().map(|key| Ok(TransactGetItem::builder().get(get(key)?).build()));
+            let gets = gets.collect::<Result<Vec<_>, aws_sdk_dynamodb::error::BuildError>>();
+            let gets = gets.map_err(|error| StoreError::Unreadable(error.to_string()))?;
+            let mut pauses = pauses();
+            let answer = loop {
+                match self.client.transact_get_items().set_transact_items(Some(gets.clone())).send().await {
+                    Ok(answer) => break answer,
+                    // Reading is cancelled for nothing but what is being written.
+                    Err(error) => match (Trouble::from(error), pauses.next()) {
+                        (trouble, Some(pause)) if trouble.is_busy() || trouble.is(&[CANCELLED]) => {
+                            tokio::time::sleep(pause).await;
+                        }
+                        (trouble, _) => return Err(trouble.into()),
+                    },
+                }
+            };
+            found.extend(answer.responses.unwrap_or_default().into_iter().filter_map(|row| row.item));
+        }
+        Ok(found)
     }
 
     /// The rows of a partition, as of now.
@@ -220,26 +249,26 @@ impl DynamoStore {
         }
     }
 
-    /// The faces that were taught, where they are still kept.
+    /// The faces that were taught, where they are still kept. An event may be seen before the rest of its transaction, and a
+    /// face that is taken for erased would be a stranger for ever: what seems to be missing is asked for once more, where
+    /// half a transaction cannot be seen.
     pub(super) async fn templates_of(&self, lessons: Vec<Lesson>, after: &Position) -> Result<Templates, StoreError> {
         let mut read = after.clone();
         lessons.iter().for_each(|lesson| read.pass(lesson.lane, lesson.seq));
         let names: Vec<FaceId> = lessons.into_iter().flat_map(|lesson| lesson.templates).collect();
-        let faces = self.kept(&names).await?.into_iter().filter(|kept| kept.template).collect();
-        Ok(Templates { faces, read })
+        let mut faces = self.kept(&names).await?;
+        let seen: BTreeSet<&FaceId> = faces.iter().map(|kept| &kept.face).collect();
+        let missing: Vec<FaceId> = names.into_iter().filter(|face| !seen.contains(face)).collect();
+        if !missing.is_empty() {
+            let rows = self.whole(&self.tables.faces, photo_keys(&missing)).await?;
+            faces.extend(among(&missing, &rows)?);
+        }
+        Ok(Templates { faces: faces.into_iter().filter(|kept| kept.template).collect(), read })
     }
 
     /// These faces, where they are kept.
     pub(super) async fn kept(&self, wanted: &[FaceId]) -> Result<Vec<StoredFace>, StoreError> {
-        let wanted: BTreeSet<&FaceId> = wanted.iter().collect();
-        let images: BTreeSet<&ImageId> = wanted.iter().map(|face| &face.image).collect();
-        let keys = images.into_iter().map(faces::photo_key).collect();
-        let mut found = Vec::new();
-        for item in self.batch(&self.tables.faces, keys).await? {
-            let kept = faces::faces(&item)?.into_iter().map(|decided| decided.kept);
-            found.extend(kept.filter(|kept| wanted.contains(&kept.face)));
-        }
-        Ok(found)
+        among(wanted, &self.batch(&self.tables.faces, photo_keys(wanted)).await?)
     }
 
     /// The faces of these persons, the latest of each lane first.
@@ -326,6 +355,23 @@ impl DynamoStore {
         }
         Ok(page)
     }
+}
+
+/// Where these faces are.
+fn photo_keys(wanted: &[FaceId]) -> Vec<Fields> {
+    let images: BTreeSet<&ImageId> = wanted.iter().map(|face| &face.image).collect();
+    images.into_iter().map(faces::photo_key).collect()
+}
+
+/// Those of these faces that the photos' items keep.
+fn among(wanted: &[FaceId], items: &[Fields]) -> Result<Vec<StoredFace>, StoreError> {
+    let wanted: BTreeSet<&FaceId> = wanted.iter().collect();
+    let mut found = Vec::new();
+    for item in items {
+        let kept = faces::faces(item)?.into_iter().map(|decided| decided.kept);
+        found.extend(kept.filter(|kept| wanted.contains(&kept.face)));
+    }
+    Ok(found)
 }
 
 /// By time, as far as the order of each lane allows: clocks differ.
