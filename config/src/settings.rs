@@ -100,6 +100,8 @@ pub struct AwsEndpoints {
     pub sns: String,
     /// SSM.
     pub ssm: String,
+    /// STS.
+    pub sts: String,
 }
 
 /// What an upload may demand before it is refused.

@@ -181,7 +181,7 @@ fn every_key_is_documented() {
 fn keys_come_in_the_order_of_the_file() {
     let keys: Vec<_> = Setting::defaults().into_iter().map(|setting| setting.key).collect();
     assert_eq!(keys[..4], ["backend", "data", "uploader", "jobs"]);
-    assert_eq!(keys.last().map(String::as_str), Some("aws.endpoints.ssm"));
+    assert_eq!(keys.last().map(String::as_str), Some("aws.endpoints.sts"));
 }
 
 /// The extremes of every kind fit the types, and the documentation tells of them.

@@ -121,6 +121,7 @@ async fn connection(settings: &Settings) -> Connection {
             sqs: optional(&aws.endpoints.sqs),
             sns: optional(&aws.endpoints.sns),
             ssm: optional(&aws.endpoints.ssm),
+            sts: optional(&aws.endpoints.sts),
         },
         keys: None,
     };

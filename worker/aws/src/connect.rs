@@ -11,6 +11,7 @@ use aws_smithy_http_client::{
     Builder, Connector,
     tls::{Provider, rustls_provider::CryptoMode},
 };
+use aws_types::service_config::ServiceConfigKey;
 
 use crate::ssm::Service;
 
@@ -40,6 +41,8 @@ pub struct Endpoints {
     pub sns: Option<String>,
     /// SSM.
     pub ssm: Option<String>,
+    /// STS.
+    pub sts: Option<String>,
 }
 
 /// Attempts of the SDK itself, against a network that stumbles.
@@ -54,6 +57,8 @@ const ANSWER: Duration = Duration::from_secs(30);
 pub struct Connection {
     shared: SdkConfig,
     endpoints: Endpoints,
+    /// Whether the settings name one endpoint for all services.
+    is_everywhere: bool,
 }
 
 impl Connection {
@@ -75,19 +80,20 @@ impl Connection {
         if let Some(endpoint) = &access.endpoint {
             loader = loader.endpoint_url(endpoint);
         }
-        Self { shared: loader.load().await, endpoints: access.endpoints.clone() }
+        let (endpoints, is_everywhere) = (access.endpoints.clone(), access.endpoint.is_some());
+        Self { shared: loader.load().await, endpoints, is_everywhere }
     }
 
     /// DynamoDB itself, for whoever needs more than its adapter does.
     pub fn dynamodb(&self) -> aws_sdk_dynamodb::Client {
         let mut config = aws_sdk_dynamodb::config::Builder::from(&self.shared);
-        config.set_endpoint_url(self.endpoints.dynamodb.clone().or_else(|| self.everywhere()));
+        config.set_endpoint_url(self.endpoint(self.endpoints.dynamodb.as_ref(), "DynamoDB"));
         aws_sdk_dynamodb::Client::from_conf(config.build())
     }
 
     /// S3 itself, for whoever needs more than its adapter does.
     pub fn s3(&self) -> aws_sdk_s3::Client {
-        let endpoint = self.endpoints.s3.clone().or_else(|| self.everywhere());
+        let endpoint = self.endpoint(self.endpoints.s3.as_ref(), "S3");
         let mut config = aws_sdk_s3::config::Builder::from(&self.shared);
         // Emulators and private endpoints have one name for all buckets.
         config.set_force_path_style(Some(endpoint.is_some()));
@@ -98,14 +104,14 @@ impl Connection {
     /// SQS itself, for whoever needs more than its adapter does.
     pub fn sqs(&self) -> aws_sdk_sqs::Client {
         let mut config = aws_sdk_sqs::config::Builder::from(&self.shared);
-        config.set_endpoint_url(self.endpoints.sqs.clone().or_else(|| self.everywhere()));
+        config.set_endpoint_url(self.endpoint(self.endpoints.sqs.as_ref(), "SQS"));
         aws_sdk_sqs::Client::from_conf(config.build())
     }
 
     /// SNS itself, for whoever needs more than its adapter does.
     pub fn sns(&self) -> aws_sdk_sns::Client {
         let mut config = aws_sdk_sns::config::Builder::from(&self.shared);
-        config.set_endpoint_url(self.endpoints.sns.clone().or_else(|| self.everywhere()));
+        config.set_endpoint_url(self.endpoint(self.endpoints.sns.as_ref(), "SNS"));
         aws_sdk_sns::Client::from_conf(config.build())
     }
 
@@ -114,7 +120,7 @@ impl Connection {
         let region = self.region().unwrap_or_default();
         let domain = if region.starts_with("cn-") { "amazonaws.com.cn" } else { "amazonaws.com" };
         let public = || format!("https://ssm.{region}.{domain}/");
-        let endpoint = self.endpoints.ssm.clone().or_else(|| self.everywhere()).unwrap_or_else(public);
+        let endpoint = self.endpoint(self.endpoints.ssm.as_ref(), "SSM").unwrap_or_else(public);
         let connector = Connector::builder().tls_provider(Provider::Rustls(CryptoMode::Ring)).build();
         Service { connector, credentials: self.shared.credentials_provider(), region, endpoint }
     }
@@ -122,7 +128,7 @@ impl Connection {
     /// STS, which knows who we are.
     pub(crate) fn sts(&self) -> aws_sdk_sts::Client {
         let mut config = aws_sdk_sts::config::Builder::from(&self.shared);
-        config.set_endpoint_url(self.everywhere());
+        config.set_endpoint_url(self.endpoint(self.endpoints.sts.as_ref(), "STS"));
         aws_sdk_sts::Client::from_conf(config.build())
     }
 
@@ -131,7 +137,18 @@ impl Connection {
         self.shared.region().map(ToString::to_string)
     }
 
-    fn everywhere(&self) -> Option<String> {
-        self.shared.endpoint_url().map(str::to_owned)
+    /// Where a service is, if not where it usually is: as the settings say of it, as they say of all, as the environment says
+    /// of it (`AWS_ENDPOINT_URL_SQS`), as it says of all.
+    fn endpoint(&self, own: Option<&String>, service: &str) -> Option<String> {
+        let everywhere = self.shared.endpoint_url().map(str::to_owned);
+        let of_it = || {
+            let key = ServiceConfigKey::builder().service_id(service).env("AWS_ENDPOINT_URL").profile("endpoint_url");
+            self.shared.service_config()?.load_config(key.build().ok()?)
+        };
+        match (own, self.is_everywhere) {
+            (Some(own), _) => Some(own.clone()),
+            (None, true) => everywhere,
+            (None, false) => of_it().or(everywhere),
+        }
     }
 }

@@ -158,6 +158,26 @@ where
     }
 }
 
+/// Calls again what fails only because something was made a moment ago, and is not to be seen everywhere yet.
+pub(crate) async fn once_seen<T, E, Fut>(
+    call: impl Fn() -> Fut,
+    is_early: impl Fn(&Trouble) -> bool,
+) -> Result<T, Trouble>
+where
+    Fut: Future<Output = Result<T, SdkError<E>>>,
+    E: ProvideErrorMetadata + Error + 'static,
+{
+    const PAUSE: Duration = Duration::from_secs(2);
+    const MOST: u32 = 45;
+    for _ in 0..MOST {
+        match patiently(&call).await {
+            Err(trouble) if is_early(&trouble) => tokio::time::sleep(PAUSE).await,
+            answer => return answer,
+        }
+    }
+    patiently(&call).await
+}
+
 /// Random pauses below a bound that doubles: about a quarter of a minute in all.
 pub(crate) fn pauses() -> impl Iterator<Item = Duration> {
     let bounds = ExponentialBuilder::default()

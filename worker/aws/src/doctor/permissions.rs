@@ -30,8 +30,12 @@ const TOO_LONG: i32 = 901;
 impl Doctor {
     pub(super) async fn table_permissions(&mut self, tables: &Tables) {
         let Tables { platform, log: events, faces } = tables;
-        let read = self.read_rows(platform).await;
-        self.tried(format!("reading table {platform}"), read, &[]);
+        for name in [platform, events, faces] {
+            let read = self.read_rows(name).await;
+            self.tried(format!("reading table {name}"), read, &[]);
+        }
+        let asked = self.ask_index(platform).await;
+        self.tried(format!("reading indexes of table {platform}"), asked, &[]);
         let all = [changes as fn(&str, &str) -> _, removal, check];
         for (name, partition, kinds) in
             [(platform, NOT_THERE, &all[..]), (faces, NOT_THERE, &all[..2]), (events, log::HEADS, &all[..1])]
@@ -56,6 +60,13 @@ impl Doctor {
         let keys =
             aws_sdk_dynamodb::types::KeysAndAttributes::builder().set_keys(key().map(|key| vec![key])).build()?;
         patiently(|| client.batch_get_item().request_items(table, keys.clone()).send()).await?;
+        let query = client.query().table_name(table).key_condition_expression("PK = :pk").limit(1);
+        let query = query.expression_attribute_values(":pk", s(NOT_THERE));
+        patiently(|| query.clone().send()).await.map(drop)
+    }
+
+    async fn ask_index(&self, table: &str) -> Result<(), Trouble> {
+        let client = self.connection.dynamodb();
         let query = client.query().table_name(table).index_name("entityType-PK-index").limit(1);
         let query =
             query.key_condition_expression("entityType = :type").expression_attribute_values(":type", s("USER"));
@@ -74,12 +85,13 @@ impl Doctor {
 
     pub(super) async fn object_permissions(&mut self, estate: &Estate) {
         let client = self.connection.s3();
-        for prefix in &estate.prefixes {
+        let ours = ["processed/", "persons/", "merged/"];
+        for prefix in estate.prefixes.iter().map(String::as_str).chain(ours) {
             let key = format!("{prefix}{NOT_THERE}");
             let read = patiently(|| client.get_object().bucket(&estate.bucket).key(&key).send()).await.map(drop);
             self.tried(format!("reading {prefix} in bucket {}", estate.bucket), read, &["NoSuchKey"]);
         }
-        for prefix in ["processed/", "persons/", "merged/"] {
+        for prefix in ours {
             let key = format!("{prefix}{NOT_THERE}");
             let put = || {
                 let put = client.put_object().bucket(&estate.bucket).key(&key).body(ByteStream::from_static(b""));

@@ -19,7 +19,7 @@ impl Doctor {
         match self.unadopted(tables).await {
             Ok(Some(unadopted)) => self.fail(what, unadopted, Unadopted::REMEDY),
             Ok(None) => self.ok(what, "none"),
-            // Who may not read is told of it with the permissions.
+            // Who may not read these tables has been told so with the permissions.
             Err(trouble) if trouble.is_forbidden() => {}
             Err(trouble) => self.unseen(what, &trouble, "dynamodb:GetItem"),
         }

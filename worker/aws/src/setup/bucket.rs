@@ -10,7 +10,7 @@ use aws_sdk_s3::{
 };
 
 use super::Listener;
-use crate::trouble::{Trouble, patiently};
+use crate::trouble::{Trouble, once_seen, patiently};
 
 /// Whether the bucket is there.
 pub(crate) async fn exists(client: &Client, bucket: &str) -> Result<bool, Trouble> {
@@ -95,7 +95,9 @@ pub(crate) async fn tell(
         let put = client.put_bucket_notification_configuration().bucket(bucket);
         put.notification_configuration(wanted.clone()).send()
     };
-    patiently(put).await?;
+    // S3 tries whether it may tell them, and a permission takes a while to be known.
+    let is_early = |trouble: &Trouble| trouble.is(&["InvalidArgument"]) && trouble.words.contains("destination");
+    once_seen(put, is_early).await?;
     Ok(wanted)
 }
 

@@ -193,10 +193,9 @@ impl Setup {
 
     async fn queue(&mut self, wish: Wish) -> Result<Option<(String, String)>, SetupError> {
         let (client, what) = (self.connection.sqs(), format!("queue {}", wish.name));
-        let find = async || queues::find(&client, &wish.name).await.map_err(failed(&what));
-        let found = find().await?;
-        self.ensure(&what, found.is_some(), async || queues::create(&client, &wish).await).await?;
-        let now = if found.is_some() { found } else { find().await? };
+        let found = queues::find(&client, &wish.name).await.map_err(failed(&what))?;
+        let made = self.ensure(&what, found.is_some(), async || queues::create(&client, &wish).await).await?;
+        let now = found.or(made);
         let redrive = wish.attributes.get(&QueueAttributeName::RedrivePolicy);
         if let (Some((url, _)), Some(policy)) = (&now, redrive) {
             // Where a queue of others has no dead letters, it gets ours.
@@ -212,16 +211,15 @@ impl Setup {
     async fn topic(&mut self, name: &str) -> Result<Option<String>, SetupError> {
         let name = name.rsplit(':').next().unwrap_or(name);
         let (client, what) = (self.connection.sns(), format!("topic {name}"));
-        let find = async || find_topic(&client, name).await.map_err(failed(&what));
-        let found = find().await?;
-        self.ensure(&what, found.is_some(), async || queues::create_topic(&client, name).await).await?;
-        if found.is_some() { Ok(found) } else { find().await }
+        let found = find_topic(&client, name).await.map_err(failed(&what))?;
+        let made = self.ensure(&what, found.is_some(), async || queues::create_topic(&client, name).await).await?;
+        Ok(found.or(made))
     }
 
     async fn subscription(&mut self, topic: &str, queue: &str) -> Result<(), SetupError> {
         let (client, what) = (self.connection.sns(), format!("subscription of {queue} to {topic}"));
         let is_so = queues::is_subscribed(&client, topic, queue).await.map_err(failed(&what))?;
-        self.ensure(&what, is_so, async || queues::subscribe(&client, topic, queue).await).await
+        self.ensure(&what, is_so, async || queues::subscribe(&client, topic, queue).await).await.map(drop)
     }
 
     /// That the bucket may publish to the topic.
@@ -230,7 +228,7 @@ impl Setup {
         let policy = queues::topic_policy(&client, topic).await.map_err(failed(&what))?;
         let wanted = queues::allowing(policy.as_deref(), "sns:Publish", topic, "s3.amazonaws.com", source);
         let allow = async || queues::set_topic_policy(&client, topic, wanted.as_deref().unwrap_or_default()).await;
-        self.ensure(&what, wanted.is_none(), allow).await
+        self.ensure(&what, wanted.is_none(), allow).await.map(drop)
     }
 
     /// That this source may send to the queue.
@@ -240,7 +238,7 @@ impl Setup {
         let wanted = queues::allowing(policy.as_deref(), "sqs:SendMessage", queue, service, source);
         let policy = wanted.as_deref().unwrap_or_default();
         let allow = async || queues::set_attribute(&client, url, QueueAttributeName::Policy, policy).await;
-        self.ensure(&what, wanted.is_none(), allow).await
+        self.ensure(&what, wanted.is_none(), allow).await.map(drop)
     }
 
     /// The bucket. Says whether it is there by now.
@@ -278,23 +276,20 @@ impl Setup {
         Ok(())
     }
 
-    /// Makes it, unless it is there or nothing is to be made.
+    /// Makes it, unless it is there or nothing is to be made. Says what was made: who looks for it right away may not see it.
     async fn ensure<T>(
         &mut self,
         what: &str,
         is_there: bool,
         make: impl AsyncFnOnce() -> Result<T, Trouble>,
-    ) -> Result<(), SetupError> {
-        let done = match (is_there, self.dry_run) {
-            (true, _) => Done::Found,
-            (false, true) => Done::Wanted,
-            (false, false) => {
-                make().await.map_err(failed(what))?;
-                Done::Made
-            }
+    ) -> Result<Option<T>, SetupError> {
+        let (made, done) = match (is_there, self.dry_run) {
+            (true, _) => (None, Done::Found),
+            (false, true) => (None, Done::Wanted),
+            (false, false) => (Some(make().await.map_err(failed(what))?), Done::Made),
         };
         self.note(what, done);
-        Ok(())
+        Ok(made)
     }
 
     fn note(&mut self, what: &str, done: Done) {

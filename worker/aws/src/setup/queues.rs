@@ -47,14 +47,20 @@ impl Wish {
     }
 }
 
-/// The queue's URL and ARN; nothing where there is none.
+/// The queue's URL and ARN, by its name or URL; nothing where there is none.
 pub(crate) async fn find(client: &Sqs, name: &str) -> Result<Option<(String, String)>, Trouble> {
-    match patiently(|| client.get_queue_url().queue_name(name).send()).await {
-        Ok(answer) => {
-            let url = answer.queue_url.unwrap_or_default();
-            let arn = attribute(client, &url, QueueAttributeName::QueueArn).await?.unwrap_or_default();
-            Ok(Some((url, arn)))
-        }
+    let url = match name.contains("://") {
+        true => Ok(name.to_owned()),
+        false => patiently(|| client.get_queue_url().queue_name(name).send())
+            .await
+            .map(|answer| answer.queue_url.unwrap_or_default()),
+    };
+    let found = match url {
+        Ok(url) => attribute(client, &url, QueueAttributeName::QueueArn).await.map(|arn| (url, arn.unwrap_or_default())),
+        Err(trouble) => Err(trouble),
+    };
+    match found {
+        Ok(found) => Ok(Some(found)),
         Err(trouble) if trouble.is(&["QueueDoesNotExist", "AWS.SimpleQueueService.NonExistentQueue"]) => Ok(None),
         Err(trouble) => Err(trouble),
     }
@@ -62,7 +68,8 @@ pub(crate) async fn find(client: &Sqs, name: &str) -> Result<Option<(String, Str
 
 /// Makes the queue. Says its URL and ARN.
 pub(crate) async fn create(client: &Sqs, wish: &Wish) -> Result<(String, String), Trouble> {
-    let create = client.create_queue().queue_name(&wish.name).set_attributes(Some(wish.attributes.clone()));
+    let name = wish.name.rsplit('/').next().unwrap_or(&wish.name);
+    let create = client.create_queue().queue_name(name).set_attributes(Some(wish.attributes.clone()));
     let url = patiently(|| create.clone().send()).await?.queue_url.unwrap_or_default();
     let arn = attribute(client, &url, QueueAttributeName::QueueArn).await?.unwrap_or_default();
     Ok((url, arn))

@@ -7,14 +7,14 @@ use aws_sdk_dynamodb::{
     types::{
         AttributeDefinition, BillingMode, CreateGlobalSecondaryIndexAction, GlobalSecondaryIndex,
         GlobalSecondaryIndexUpdate, IndexStatus, KeySchemaElement, KeyType, LocalSecondaryIndex,
-        PointInTimeRecoverySpecification, PointInTimeRecoveryStatus, Projection, ProjectionType, ScalarAttributeType,
-        TableDescription, TableStatus, TimeToLiveSpecification, TimeToLiveStatus,
+        PointInTimeRecoverySpecification, PointInTimeRecoveryStatus, Projection, ProjectionType, ProvisionedThroughput,
+        ScalarAttributeType, TableDescription, TableStatus, TimeToLiveSpecification, TimeToLiveStatus,
     },
 };
 
 use crate::{
     Tables,
-    trouble::{Trouble, patiently},
+    trouble::{Trouble, once_seen, patiently},
 };
 
 /// What a table is to be.
@@ -112,6 +112,7 @@ pub(crate) async fn add_index(client: &Client, name: &str, index: &Index) -> Res
         .index_name(index.name)
         .set_key_schema(Some(keys(index.attribute, Some("PK"))?))
         .projection(everything())
+        .set_provisioned_throughput(capacity(client, name).await?)
         .build()?;
     let update = GlobalSecondaryIndexUpdate::builder().create(create).build();
     let request = client
@@ -122,6 +123,18 @@ pub(crate) async fn add_index(client: &Client, name: &str, index: &Index) -> Res
         .global_secondary_index_updates(update);
     patiently(|| request.clone().send()).await?;
     until_active(client, name).await
+}
+
+/// What a table is paid for to hold out, if by capacity: an index of it must say that, too.
+async fn capacity(client: &Client, name: &str) -> Result<Option<ProvisionedThroughput>, Trouble> {
+    let table = describe(client, name).await?.unwrap_or_else(|| TableDescription::builder().build());
+    let mode = table.billing_mode_summary().and_then(|summary| summary.billing_mode());
+    let Some(known) = table.provisioned_throughput().filter(|_| mode != Some(&BillingMode::PayPerRequest)) else {
+        return Ok(None);
+    };
+    let units = |units: Option<i64>| units.unwrap_or(1).max(1);
+    let (reads, writes) = (units(known.read_capacity_units()), units(known.write_capacity_units()));
+    Ok(Some(ProvisionedThroughput::builder().read_capacity_units(reads).write_capacity_units(writes).build()?))
 }
 
 /// Waits until the table and all its indexes can be used.
@@ -183,7 +196,9 @@ pub(crate) async fn is_backed_up(client: &Client, name: &str) -> bool {
 pub(crate) async fn back_up(client: &Client, name: &str) -> Result<(), Trouble> {
     let always = PointInTimeRecoverySpecification::builder().point_in_time_recovery_enabled(true).build()?;
     let request = client.update_continuous_backups().table_name(name).point_in_time_recovery_specification(always);
-    patiently(|| request.clone().send()).await?;
+    // A table that is new is prepared for it for a while.
+    let is_early = |trouble: &Trouble| trouble.is(&["ContinuousBackupsUnavailableException"]);
+    once_seen(|| request.clone().send(), is_early).await?;
     Ok(())
 }
 
