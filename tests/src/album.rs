@@ -8,7 +8,7 @@ use sparks_faces::{DEFAULT_NOISE, draw_marker, identity_vector, jpeg, with_noise
 pub struct Photo {
     /// Its number in the album, from 0.
     pub number: u64,
-    /// Who is in it, from left to right.
+    /// Who is in it, from left to right, and in a crowd from top to bottom.
     pub identities: Vec<usize>,
     /// The file.
     pub jpeg: Vec<u8>,
@@ -16,6 +16,8 @@ pub struct Photo {
 
 const SIDE: u32 = 96;
 const GAP: u32 = 12;
+/// As many stand beside each other in a crowd as are not made smaller.
+const ROW: u32 = 15;
 
 /// An album of photos with these identities in them. Nobody looks the same twice.
 pub fn album(casts: &[&[usize]]) -> Vec<Photo> {
@@ -43,12 +45,14 @@ pub fn photo_with_noise(number: u64, identity: usize, noise: f32) -> Photo {
 }
 
 fn photo_of_looks(number: u64, looks: &[Vec<f32>]) -> Photo {
-    let width = GAP + (SIDE + GAP) * u32::try_from(looks.len()).unwrap_or_default().max(1);
+    let faces = u32::try_from(looks.len()).unwrap_or_default().max(1);
+    let [width, height] = [faces.min(ROW), faces.div_ceil(ROW)].map(|n| GAP + (SIDE + GAP) * n);
     // The sky differs, so that photos without anybody differ, too.
     let sky = Rgb([90, 120 + (number % 64) as u8, 150]);
-    let mut canvas = RgbImage::from_pixel(width, SIDE + 2 * GAP, sky);
+    let mut canvas = RgbImage::from_pixel(width, height, sky);
     for (place, look) in (0..).zip(looks) {
-        draw_marker(&mut canvas, GAP + place * (SIDE + GAP), GAP, SIDE, look);
+        let [x, y] = [place % ROW, place / ROW].map(|n| GAP + (SIDE + GAP) * n);
+        draw_marker(&mut canvas, x, y, SIDE, look);
     }
     Photo { number, identities: Vec::new(), jpeg: jpeg(&canvas) }
 }

@@ -8,6 +8,7 @@ mod cloud {
     mod deployment;
     mod doctor;
     mod faults;
+    mod group;
     mod guest;
     mod identity;
     mod load;

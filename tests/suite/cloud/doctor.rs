@@ -226,6 +226,9 @@ async fn what_a_worker_may_not_do_is_told_with_the_action() {
     for (part, action, what) in [
         ("DynamoDB_20120810.TransactWriteItems", "dynamodb:UpdateItem", "writing table sparks"),
         ("DynamoDB_20120810.GetItem", "dynamodb:GetItem", "reading table sparks"),
+        ("DynamoDB_20120810.Query", "dynamodb:Query", "reading table sparks-events"),
+        ("DynamoDB_20120810.BatchGetItem", "dynamodb:BatchGetItem", "reading table sparks-faces"),
+        ("GET /photos/processed/", "s3:GetObject", "reading processed/"),
         ("PUT /photos/processed/", "s3:PutObject", "writing processed/"),
         ("GET /photos/originals/", "s3:GetObject", "reading originals/"),
         ("AmazonSQS.SendMessage", "sqs:SendMessage", "sending to queue sparks-work"),
@@ -240,6 +243,21 @@ async fn what_a_worker_may_not_do_is_told_with_the_action() {
     let examined = Examination::of(&account, Some(&proxy.endpoint()));
     examined.has("warn", "table sparks", "not looked at");
     assert_eq!(examined.code, Some(0), "{:#?}", examined.others_than("ok"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn services_are_where_the_environment_says() {
+    let account = account().await;
+    let mut command = account.command(["doctor", "--json"]);
+    command.env("SPARKS_AWS_ENDPOINT", "").env("AWS_ENDPOINT_URL", "http://127.0.0.1:9");
+    for service in ["DYNAMODB", "S3", "SQS", "SNS", "SSM", "STS"] {
+        command.env(format!("AWS_ENDPOINT_URL_{service}"), account.emulator.endpoint());
+    }
+    let output = command.output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stdout));
+    // What the settings say counts more.
+    let silent = account.command(["doctor"]).env("SPARKS_AWS_ENDPOINTS_SQS", "http://127.0.0.1:9").output().unwrap();
+    assert_eq!(silent.status.code(), Some(1));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

@@ -56,7 +56,9 @@ pub(crate) async fn find(client: &Sqs, name: &str) -> Result<Option<(String, Str
             .map(|answer| answer.queue_url.unwrap_or_default()),
     };
     let found = match url {
-        Ok(url) => attribute(client, &url, QueueAttributeName::QueueArn).await.map(|arn| (url, arn.unwrap_or_default())),
+        Ok(url) => {
+            attribute(client, &url, QueueAttributeName::QueueArn).await.map(|arn| (url, arn.unwrap_or_default()))
+        }
         Err(trouble) => Err(trouble),
     };
     match found {
