@@ -19,7 +19,8 @@ impl Doctor {
                 true
             }
             Err(trouble) if has_no_keys(&trouble) => {
-                let remedy = "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, AWS_PROFILE, or give the task, pod or \
+                let remedy = "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE (for single sign-on one with \
+                              credential_process = aws configure export-credentials), or give the task, pod or \
                               machine a role";
                 self.fail(WHAT, trouble, remedy);
                 false
