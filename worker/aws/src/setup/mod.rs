@@ -11,7 +11,12 @@ use aws_sdk_sqs::types::QueueAttributeName;
 
 pub(crate) use self::bucket::notifications;
 use self::{queues::Wish, tables::Shape};
-use crate::{Connection, Tables, names::is_fifo, sns::find_topic, trouble::Trouble};
+use crate::{
+    Connection, Tables,
+    names::{bucket_arn, is_fifo},
+    sns::find_topic,
+    trouble::Trouble,
+};
 
 /// Something that a worker needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -117,7 +122,7 @@ impl Setup {
             Some(topic) => self.topic(topic).await?.map(Listener::Topic),
             None => work.as_ref().map(|(_, arn)| Listener::Queue(arn.clone())),
         };
-        let source = format!("arn:aws:s3:::{}", estate.bucket);
+        let source = bucket_arn(self.connection.region().as_deref(), &estate.bucket);
         match (&listener, &work) {
             (Some(Listener::Topic(topic)), Some((url, queue))) => {
                 self.publication(topic, &source).await?;
