@@ -39,6 +39,14 @@ impl Wish {
         self
     }
 
+    /// A FIFO queue knows repeats by what they say, where nobody gives them a name: EventBridge does not, and would be refused.
+    pub fn knowing_repeats(mut self) -> Self {
+        if is_fifo(&self.name) {
+            self.attributes.insert(QueueAttributeName::ContentBasedDeduplication, "true".to_owned());
+        }
+        self
+    }
+
     /// What is received so often, and never settled, goes there.
     pub fn with_redrive(mut self, dead: &str, receives: u32) -> Self {
         let policy = json!({ "deadLetterTargetArn": dead, "maxReceiveCount": receives });
