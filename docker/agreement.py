@@ -317,10 +317,16 @@ def permissions_agree():
     yield from (f"a worker needs {action} and may not" for action in sorted(needed - granted))
     yield from (f"a worker may {action} and does not need it" for action in sorted(granted - needed))
     for statement, actions, resources in [*statements(shared), *statements(of("WorkerRole")), *statements(of("ErasureRole"))]:
-        if statement["Effect"] == "Allow" and "dynamodb:DeleteItem" in actions and "LogTable" in resources:
+        if statement["Effect"] != "Allow" or "LogTable" not in resources:
+            continue
+        if "dynamodb:DeleteItem" in actions:
             yield f"{statement['Sid']}: the log is append-only"
 
 
+        condition = json.dumps(statement.get("Condition", {}))
+        writes = actions & {"dynamodb:PutItem", "dynamodb:UpdateItem"}
+        if writes and not ("TransactWriteItems" in condition) ^ ("LeadingKeys" in condition):
+            yield f"{statement['Sid']}: the log is written in transactions, whose keys nobody can be sure of, or else by key"
 def kustomizations_are_whole():
     for path in KUBERNETES.glob("*/kustomization.yaml"):
         named = documents(path)[0]
