@@ -365,6 +365,12 @@ def documents_name_what_is_there():
     for name in set(re.findall(r"\b(?:docker|config)/[\w./-]*\w", source("docker/README.md"))):
         if not (ROOT / name).exists():
             yield f"docker/README.md: there is no {name}"
+    for path in DOCKER.rglob("*.yaml"):
+        # Comments are broken into lines.
+        text = re.sub(r"\n\s*# ", " ", path.read_text())
+        for document, heading in re.findall(r'(\w+\.md), "([^"]+)"', text):
+            if f"## {heading}\n" not in source(document):
+                yield f"{path.relative_to(ROOT)}: {document} has no {heading!r}"
 
 
 CHECKS = [
