@@ -137,7 +137,9 @@ def ecs():
     task = stack["Resources"]["Worker"]["Properties"]
     container = task["ContainerDefinitions"][0]
     value = lambda value: known[value["Ref"]] if isinstance(value, dict) else value
-    return container, task, {entry["Name"]: value(entry["Value"]) for entry in container["Environment"]}
+    # What is there on a condition is not there by default.
+    plain = [entry for entry in container["Environment"] if "Fn::If" not in entry]
+    return container, task, {entry["Name"]: value(entry["Value"]) for entry in plain}
 
 
 def deployment():
@@ -321,12 +323,12 @@ def permissions_agree():
             continue
         if "dynamodb:DeleteItem" in actions:
             yield f"{statement['Sid']}: the log is append-only"
-
-
         condition = json.dumps(statement.get("Condition", {}))
         writes = actions & {"dynamodb:PutItem", "dynamodb:UpdateItem"}
         if writes and not ("TransactWriteItems" in condition) ^ ("LeadingKeys" in condition):
             yield f"{statement['Sid']}: the log is written in transactions, whose keys nobody can be sure of, or else by key"
+
+
 def kustomizations_are_whole():
     for path in KUBERNETES.glob("*/kustomization.yaml"):
         named = documents(path)[0]
@@ -361,6 +363,21 @@ def image_agrees():
         yield f"the tests use {emulator}, the compose file another"
 
 
+def waiting_agrees():
+    """Whoever may take work may take what waits beside it, where a FIFO queue makes that necessary."""
+    stack = template("cloudformation/roles.yaml")["Resources"]
+    of = lambda role: stack[role]["Properties"]["Policies"][0]["PolicyDocument"]
+    documents = [stack["CommitPolicy"]["Properties"]["PolicyDocument"], of("WorkerRole"), stack["OperatorPolicy"]["Properties"]["PolicyDocument"]]
+    for document in documents:
+        for statement, actions, resources in statements(document):
+            if "${Queue}" in resources and actions != {"sqs:SendMessage"} and "${WaitingQueue}" not in resources:
+                yield f"{statement['Sid']}: nothing is said of the queue in which messages wait"
+    conditional = {entry["Fn::If"][1]["Name"]: "" for entry in ecs()[0]["Environment"] if "Fn::If" in entry}
+    yield from (f"docker/ecs: {what}" for what in with_environment(conditional)[1])
+    if "SPARKS_AWS_WAITING_QUEUE" not in conditional:
+        yield "docker/ecs: a worker is not told in which queue messages wait"
+
+
 def documents_name_what_is_there():
     for name in set(re.findall(r"\b(?:docker|config)/[\w./-]*\w", source("docker/README.md"))):
         if not (ROOT / name).exists():
@@ -383,6 +400,7 @@ CHECKS = [
     ("tables and queues are as `sparks setup` makes them", tables_agree),
     ("notifications are as `sparks setup` makes them", notifications_agree),
     ("permissions are those that the program needs", permissions_agree),
+    ("what waits is thought of", waiting_agrees),
     ("kustomizations are whole", kustomizations_are_whole),
     ("the image agrees", image_agrees),
     ("documents name what is there", documents_name_what_is_there),
