@@ -137,7 +137,9 @@ def ecs():
     task = stack["Resources"]["Worker"]["Properties"]
     container = task["ContainerDefinitions"][0]
     value = lambda value: known[value["Ref"]] if isinstance(value, dict) else value
-    return container, task, {entry["Name"]: value(entry["Value"]) for entry in container["Environment"]}
+    # What is there on a condition is not there by default.
+    plain = [entry for entry in container["Environment"] if "Fn::If" not in entry]
+    return container, task, {entry["Name"]: value(entry["Value"]) for entry in plain}
 
 
 def deployment():
@@ -317,8 +319,14 @@ def permissions_agree():
     yield from (f"a worker needs {action} and may not" for action in sorted(needed - granted))
     yield from (f"a worker may {action} and does not need it" for action in sorted(granted - needed))
     for statement, actions, resources in [*statements(shared), *statements(of("WorkerRole")), *statements(of("ErasureRole"))]:
-        if statement["Effect"] == "Allow" and "dynamodb:DeleteItem" in actions and "LogTable" in resources:
+        if statement["Effect"] != "Allow" or "LogTable" not in resources:
+            continue
+        if "dynamodb:DeleteItem" in actions:
             yield f"{statement['Sid']}: the log is append-only"
+        condition = json.dumps(statement.get("Condition", {}))
+        writes = actions & {"dynamodb:PutItem", "dynamodb:UpdateItem"}
+        if writes and not ("TransactWriteItems" in condition) ^ ("LeadingKeys" in condition):
+            yield f"{statement['Sid']}: the log is written in transactions, whose keys nobody can be sure of, or else by key"
 
 
 def kustomizations_are_whole():
@@ -355,10 +363,31 @@ def image_agrees():
         yield f"the tests use {emulator}, the compose file another"
 
 
+def waiting_agrees():
+    """Whoever may take work may take what waits beside it, where a FIFO queue makes that necessary."""
+    stack = template("cloudformation/roles.yaml")["Resources"]
+    of = lambda role: stack[role]["Properties"]["Policies"][0]["PolicyDocument"]
+    documents = [stack["CommitPolicy"]["Properties"]["PolicyDocument"], of("WorkerRole"), stack["OperatorPolicy"]["Properties"]["PolicyDocument"]]
+    for document in documents:
+        for statement, actions, resources in statements(document):
+            if "${Queue}" in resources and actions != {"sqs:SendMessage"} and "${WaitingQueue}" not in resources:
+                yield f"{statement['Sid']}: nothing is said of the queue in which messages wait"
+    conditional = {entry["Fn::If"][1]["Name"]: "" for entry in ecs()[0]["Environment"] if "Fn::If" in entry}
+    yield from (f"docker/ecs: {what}" for what in with_environment(conditional)[1])
+    if "SPARKS_AWS_WAITING_QUEUE" not in conditional:
+        yield "docker/ecs: a worker is not told in which queue messages wait"
+
+
 def documents_name_what_is_there():
     for name in set(re.findall(r"\b(?:docker|config)/[\w./-]*\w", source("docker/README.md"))):
         if not (ROOT / name).exists():
             yield f"docker/README.md: there is no {name}"
+    for path in DOCKER.rglob("*.yaml"):
+        # Comments are broken into lines.
+        text = re.sub(r"\n\s*# ", " ", path.read_text())
+        for document, heading in re.findall(r'(\w+\.md), "([^"]+)"', text):
+            if f"## {heading}\n" not in source(document):
+                yield f"{path.relative_to(ROOT)}: {document} has no {heading!r}"
 
 
 CHECKS = [
@@ -371,6 +400,7 @@ CHECKS = [
     ("tables and queues are as `sparks setup` makes them", tables_agree),
     ("notifications are as `sparks setup` makes them", notifications_agree),
     ("permissions are those that the program needs", permissions_agree),
+    ("what waits is thought of", waiting_agrees),
     ("kustomizations are whole", kustomizations_are_whole),
     ("the image agrees", image_agrees),
     ("documents name what is there", documents_name_what_is_there),

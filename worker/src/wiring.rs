@@ -89,7 +89,7 @@ async fn open_cloud(settings: &Settings) -> anyhow::Result<Backend> {
         thumbnail_completed: topic(&connection, &aws.thumbnails_topic).await?,
         events: topic(&connection, &aws.events_topic).await?,
     };
-    let queue = Arc::new(SqsQueue::new(&connection, queues, timing));
+    let queue = Arc::new(SqsQueue::new(&connection, queues, timing, settings.queue.max_deaths));
     Ok(Backend {
         store: Arc::new(store),
         objects: Arc::new(S3Objects::new(&connection, &settings.bucket)),

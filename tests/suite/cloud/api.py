@@ -4,6 +4,7 @@
     api.py write MANIFEST           rows and objects, as the platform and its users put them there
     api.py read QUESTIONS           every access pattern, answered with the types that DynamoDB gave
     api.py hear QUEUE_URL           what the queue has heard
+    api.py bridge QUEUE             from now on the bucket tells EventBridge alone, and a rule there the queue
 
 The endpoint is AWS_ENDPOINT_URL. Answers are JSON on standard output.
 """
@@ -21,6 +22,7 @@ BUCKET = "photos"
 
 dynamodb = boto3.client("dynamodb")
 s3 = boto3.client("s3")
+events = boto3.client("events")
 sns = boto3.client("sns")
 sqs = boto3.client("sqs")
 
@@ -123,7 +125,23 @@ def hear(url):
     return heard
 
 
+def bridge(queue):
+    url = sqs.get_queue_url(QueueName=queue)["QueueUrl"]
+    arn = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
+    s3.put_bucket_notification_configuration(Bucket=BUCKET, NotificationConfiguration={"EventBridgeConfiguration": {}})
+    keys = [{"prefix": "originals/"}, {"prefix": "profiles/"}, {"prefix": "profile-pictures/"}]
+    pattern = {
+        "source": ["aws.s3"],
+        "detail-type": ["Object Created", "Object Deleted"],
+        "detail": {"bucket": {"name": [BUCKET]}, "object": {"key": keys}},
+    }
+    events.put_rule(Name="uploads", EventPattern=json.dumps(pattern))
+    group = {"SqsParameters": {"MessageGroupId": "uploads"}} if queue.endswith(".fifo") else {}
+    failed = events.put_targets(Rule="uploads", Targets=[{"Id": "queue", "Arn": arn, **group}])
+    return failed["FailedEntryCount"]
+
+
 if __name__ == "__main__":
     command, *arguments = sys.argv[1:]
-    answer = {"listen": listen, "write": write, "read": read, "hear": hear}[command](*arguments)
+    answer = {"listen": listen, "write": write, "read": read, "hear": hear, "bridge": bridge}[command](*arguments)
     json.dump(answer, sys.stdout)

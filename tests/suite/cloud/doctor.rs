@@ -207,6 +207,11 @@ async fn a_fifo_queue_needs_another_beside_it_and_somebody_else_who_tells_it() {
     let examined = Examination::of(&account, None);
     examined.has("warn", "news of originals/", "EventBridge");
     assert_eq!(examined.code, Some(0), "{:#?}", examined.others_than("ok"));
+    let connection = account.emulator.connect().await;
+    let work = SqsQueue::url(&connection, "work.fifo").await.unwrap();
+    let strict = connection.sqs().set_queue_attributes().queue_url(work);
+    strict.attributes(QueueAttributeName::ContentBasedDeduplication, "false").send().await.unwrap();
+    Examination::of(&account, None).has("warn", "deduplication of queue work.fifo", "EventBridge cannot send to it");
 
     let with = |name: &str, value: &str| {
         let output = account.command(["doctor"]).env(name, value).output().unwrap();
@@ -215,6 +220,9 @@ async fn a_fifo_queue_needs_another_beside_it_and_somebody_else_who_tells_it() {
     };
     let lacking = with("SPARKS_AWS_WAITING_QUEUE", "");
     assert!(lacking.contains("fail  kinds of queues: a FIFO queue cannot put off"), "{lacking}");
+    let deaf = with("SPARKS_AWS_UPLOADS_TOPIC", "uploads");
+    assert!(deaf.contains("fail  kinds of queues: work is FIFO, and hears nothing"), "{deaf}");
+    assert!(deaf.contains("leave aws.uploads_topic empty"), "{deaf}");
     let mixed = with("SPARKS_AWS_DEAD_LETTER_QUEUE", "waiting");
     assert!(mixed.contains("fail  kinds of queues: work is FIFO, dead letters are standard"), "{mixed}");
 }

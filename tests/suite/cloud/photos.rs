@@ -6,11 +6,14 @@ use std::{
     time::Duration,
 };
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use sparks_engine::Objects;
 use sparks_tests::binary::binary;
 
-use super::account::{Account, BUCKET, without_times};
+use super::{
+    account::{Account, without_times},
+    readers::platform,
+};
 
 /// An album that was taken in on one machine: the rows of its photos as they ended, in the order they were taken in.
 struct Album {
@@ -45,39 +48,20 @@ impl Album {
     }
 }
 
-/// Puts an album into the bucket, sends what has to be sent by hand, and works it off.
-async fn works_as_in_a_folder(account: &Account, message: impl Fn(&str, usize) -> Option<Value>) {
+/// Puts an album into the bucket, which tells of its objects, and works it off.
+async fn works_as_in_a_folder(account: &Account) {
     let album = Album::taken_in(&account.path("."), 8, 3);
-    let mut messages = String::new();
     for (row, bytes) in &album.photos {
         account.upload(row, bytes.clone()).await;
-        messages.extend(message(row["s3Key"].as_str().unwrap(), bytes.len()).map(|message| format!("{message}\n")));
-    }
-    if !messages.is_empty() {
-        std::fs::write(account.path("messages.jsonl"), messages).unwrap();
-        account.text(["send", "--lines", "messages.jsonl"]);
     }
     account.text(["run", "--drain"]);
     assert_eq!(account.items(), album.items);
 }
 
-/// Nothing is sent by hand: the bucket tells of its objects.
-fn nothing(_: &str, _: usize) -> Option<Value> {
-    None
-}
-
-fn event_bridge(key: &str, size: usize) -> Option<Value> {
-    let object = json!({ "key": key, "size": size, "sequencer": "00663B5D0C7F7C2A91" });
-    Some(json!({
-        "version": "0", "source": "aws.s3", "detail-type": "Object Created",
-        "detail": { "version": "0", "bucket": { "name": BUCKET }, "object": object, "reason": "PutObject" },
-    }))
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_bucket_that_tells_the_queue_itself() {
     let account = Account::new(&[]).await;
-    works_as_in_a_folder(&account, nothing).await;
+    works_as_in_a_folder(&account).await;
     let verified = account.lines(["verify", "--json"]).remove(0);
     assert_eq!((&verified["clean"], &verified["photos_gone"]), (&true.into(), &0.into()), "{verified}");
     let rebuilt = account.lines(["rebuild", "--json"]).remove(0);
@@ -96,7 +80,7 @@ async fn a_bucket_that_tells_the_queue_itself() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_bucket_that_tells_a_topic_that_tells_the_queue() {
     let account = Account::new(&[("SPARKS_AWS_UPLOADS_TOPIC", "uploads")]).await;
-    works_as_in_a_folder(&account, nothing).await;
+    works_as_in_a_folder(&account).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -107,7 +91,15 @@ async fn a_topic_that_puts_messages_into_envelopes() {
     let subscription = subscriptions[0].subscription_arn().unwrap();
     let wrap = sns.set_subscription_attributes().subscription_arn(subscription);
     wrap.attribute_name("RawMessageDelivery").attribute_value("false").send().await.unwrap();
-    works_as_in_a_folder(&account, nothing).await;
+    works_as_in_a_folder(&account).await;
+}
+
+/// The bucket tells EventBridge, and a rule there the queue: what `sparks setup` leaves to whoever wants it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn event_bridge_and_a_standard_queue() {
+    let account = Account::new(&[]).await;
+    assert_eq!(platform(&account, &["bridge", "sparks-work"]).await, 0);
+    works_as_in_a_folder(&account).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -119,7 +111,8 @@ async fn event_bridge_and_a_fifo_queue() {
         ("SPARKS_AWS_EVENTS_TOPIC", "events.fifo"),
     ])
     .await;
-    works_as_in_a_folder(&account, event_bridge).await;
+    assert_eq!(platform(&account, &["bridge", "work.fifo"]).await, 0);
+    works_as_in_a_folder(&account).await;
 }
 
 /// The client puts the object before the platform makes the row: the message waits, and no attempt is spent.

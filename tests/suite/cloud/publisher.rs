@@ -36,7 +36,7 @@ async fn heard(queue: &SqsQueue) -> Vec<Value> {
 async fn publishes(emulator: &Emulator, queues: Queues, topic: String) -> (SqsQueue, SnsPublisher) {
     let connection = emulator.connect().await;
     let timing = Timing { visibility: Duration::from_secs(60), poll: Duration::ZERO };
-    let queue = SqsQueue::new(&connection, queues, timing);
+    let queue = SqsQueue::new(&connection, queues, timing, 25);
     (queue, SnsPublisher::new(&connection, Topics { events: Some(topic), thumbnail_completed: None }))
 }
 

@@ -10,7 +10,7 @@ use std::{
 
 use serde_json::{Value, json};
 use sparks_aws::{Queues, SqsQueue, Timing};
-use sparks_engine::{DeadLetters, Depth, Queue, Settlement};
+use sparks_engine::{DeadLetters, Depth, MessageId, Queue, Settlement};
 use sparks_tests::{
     contract::{self, Abilities, Leases, QueueRig, Repeats},
     emulator::{self, Emulator},
@@ -18,15 +18,19 @@ use sparks_tests::{
 };
 use tokio::task::JoinSet;
 
-async fn rig(emulator: &Emulator, queues: Queues, leases: Leases) -> QueueRig {
+/// So many workers may die of a message.
+const MANY: u32 = 25;
+const FEW: u32 = 2;
+
+async fn rig(emulator: &Emulator, queues: Queues, leases: Leases, max_deaths: u32) -> QueueRig {
     let connection = emulator.connect().await;
     let visibility = Duration::from_secs(match leases {
         Leases::Long => 60,
         Leases::Short => 2,
     });
     let timing = Timing { visibility, poll: Duration::ZERO };
-    let queue = Arc::new(SqsQueue::new(&connection, queues.clone(), timing));
-    let other = Arc::new(SqsQueue::new(&connection, queues, timing));
+    let queue = Arc::new(SqsQueue::new(&connection, queues.clone(), timing, max_deaths));
+    let other = Arc::new(SqsQueue::new(&connection, queues, timing, max_deaths));
     let letters = Arc::clone(&queue) as Arc<dyn DeadLetters>;
     QueueRig { queue, other, letters, visibility, abilities: Abilities::NONE }
 }
@@ -34,7 +38,7 @@ async fn rig(emulator: &Emulator, queues: Queues, leases: Leases) -> QueueRig {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_standard_queue_keeps_its_contract() {
     let emulator = Emulator::start().await;
-    let make = async |leases| rig(&emulator, emulator.queues(25).await, leases).await;
+    let make = async |leases| rig(&emulator, emulator.queues(MANY).await, leases, MANY).await;
     contract::queue(make).await.assert_passed();
 }
 
@@ -42,31 +46,53 @@ async fn a_standard_queue_keeps_its_contract() {
 async fn a_fifo_queue_keeps_its_contract() {
     let emulator = Emulator::start().await;
     let make = async |leases| {
-        let rig = rig(&emulator, emulator.fifo_queues(25).await, leases).await;
+        let rig = rig(&emulator, emulator.fifo_queues(MANY).await, leases, MANY).await;
         QueueRig { abilities: Abilities { repeats: Repeats::ForAWhile, ..Abilities::NONE }, ..rig }
     };
     contract::queue(make).await.assert_passed();
+}
+
+/// The message kills a few workers, and is a letter then.
+async fn kills(rig: &QueueRig, sent: &MessageId) {
+    let mut receives = 0;
+    // Nobody settles it: each worker died.
+    while rig.queue.depth().await.unwrap().dead == 0 {
+        receives += rig.queue.receive(1).await.unwrap().len();
+        assert!(receives <= FEW as usize, "it was received {receives} times");
+        tokio::time::sleep(Duration::from_millis(300)).await;
+    }
+    assert_eq!(receives, FEW as usize);
+    let letters = rig.letters.list(None, 10).await.unwrap();
+    assert_eq!(letters.len(), 1);
+    assert_eq!((&letters[0].id, letters[0].body.as_str(), letters[0].cause.as_str()), (sent, "deadly", "worker-died"));
+    assert!(rig.letters.replay(&letters[0].id).await.unwrap().is_some());
+    let delivery = rig.queue.receive(1).await.unwrap().remove(0);
+    assert_eq!((delivery.body.as_str(), delivery.receives), ("deadly", 1));
 }
 
 /// What every worker died over is moved by the queue itself, and says so.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_letter_that_the_queue_moved_is_told_from_ours() {
     let emulator = Emulator::start().await;
-    let rig = rig(&emulator, emulator.queues(2).await, Leases::Short).await;
+    let rig = rig(&emulator, emulator.queues(FEW).await, Leases::Short, FEW).await;
     let sent = rig.queue.send("deadly", "d").await.unwrap();
-    let mut receives = 0;
-    // Nobody settles it: each worker died.
-    while rig.queue.depth().await.unwrap().dead == 0 {
-        assert!(receives < 3, "it was received {receives} times");
-        receives += rig.queue.receive(1).await.unwrap().len();
-        tokio::time::sleep(Duration::from_millis(300)).await;
+    kills(&rig, &sent).await;
+}
+
+/// SQS moves nothing from the standard queue in which copies wait to the letters of a FIFO queue: whoever receives it does.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn what_waits_beside_a_fifo_queue_and_kills_workers_is_a_letter_as_well() {
+    let emulator = Emulator::start().await;
+    let rig = rig(&emulator, emulator.fifo_queues(FEW).await, Leases::Short, FEW).await;
+    let sent = rig.queue.send("deadly", "d").await.unwrap();
+    // However often it waits, nobody dies of that.
+    for _ in 0..2 * FEW {
+        let delivery = rig.queue.receive(1).await.unwrap().remove(0);
+        assert_eq!(delivery.receives, 1);
+        rig.queue.settle(delivery, Settlement::Wait(Duration::ZERO)).await.unwrap();
     }
-    let letters = rig.letters.list(None, 10).await.unwrap();
-    assert_eq!(letters.len(), 1);
-    assert_eq!((&letters[0].id, letters[0].body.as_str(), letters[0].cause.as_str()), (&sent, "deadly", "worker-died"));
-    assert!(rig.letters.replay(&letters[0].id).await.unwrap().is_some());
-    let delivery = rig.queue.receive(1).await.unwrap().remove(0);
-    assert_eq!((delivery.body.as_str(), delivery.receives), ("deadly", 1));
+    kills(&rig, &sent).await;
+    assert_eq!(rig.queue.depth().await.unwrap(), Depth { leased: 1, ..Depth::default() }, "no copy is left over");
 }
 
 /// A batch may be done in parts: what failed is deleted once more, and only then is it done.
@@ -76,7 +102,7 @@ async fn a_deletion_that_failed_in_a_batch_is_tried_again() {
     let proxy = Proxy::start(&emulator.endpoint()).await;
     let timing = Timing { visibility: Duration::from_secs(60), poll: Duration::ZERO };
     let connection = emulator::connect(&proxy.endpoint()).await;
-    let queue = Arc::new(SqsQueue::new(&connection, emulator.queues(25).await, timing));
+    let queue = Arc::new(SqsQueue::new(&connection, emulator.queues(MANY).await, timing, MANY));
     let failures = AtomicUsize::new(3);
     proxy.judge(move |target, body| {
         let fails = target == "AmazonSQS.DeleteMessageBatch"

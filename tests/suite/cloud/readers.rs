@@ -21,7 +21,7 @@ const CLIENT: &str = "boto3==1.44.0";
 const PAGE: usize = 3;
 
 /// Asks the other client.
-async fn platform(account: &Account, args: &[&str]) -> Value {
+pub async fn platform(account: &Account, args: &[&str]) -> Value {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("suite/cloud/api.py");
     let (endpoint, environment) = (account.emulator.endpoint(), account.emulator.environment());
     let (args, folder): (Vec<String>, _) = (args.iter().map(ToString::to_string).collect(), account.path("."));

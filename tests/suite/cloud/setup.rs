@@ -28,6 +28,31 @@ fn all(steps: &[Step], done: Done) -> bool {
     steps.iter().all(|step| step.done == done)
 }
 
+/// S3 tells neither FIFO queues nor FIFO topics, and a FIFO queue hears no other topic: who tells it is not ours to make.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_fifo_queue_is_told_by_somebody_else() {
+    let emulator = Emulator::start().await;
+    let estate =
+        Estate { work: "work.fifo".into(), waiting: Some("waiting".into()), dead: "dead.fifo".into(), ..estate() };
+    for is_new in [true, false] {
+        let (yours, ours): (Vec<_>, Vec<_>) =
+            set_up(&emulator, &estate, false).await.into_iter().partition(|step| step.done == Done::Yours);
+        assert_eq!(all(&ours, Done::Found), !is_new, "{ours:#?}");
+        assert!(ours.iter().any(|step| step.what == "content-based deduplication of queue work.fifo"), "{ours:#?}");
+        assert!(ours.iter().any(|step| step.what == "bucket photos"), "{ours:#?}");
+        for word in ["uploads", "permission", "subscription", "notification"] {
+            assert!(!ours.iter().any(|step| step.what.contains(word)), "{word} in {ours:#?}");
+        }
+        assert_eq!(yours.len(), 1, "{yours:#?}");
+        assert!(yours[0].what.contains("let it tell EventBridge, and a rule there queue work.fifo"), "{yours:#?}");
+    }
+    let told = emulator.connect().await.s3().get_bucket_notification_configuration().bucket("photos");
+    let told = told.send().await.unwrap();
+    assert!(told.topic_configurations().is_empty() && told.queue_configurations().is_empty(), "{told:?}");
+    let topics = emulator.connect().await.sns().list_topics().send().await.unwrap();
+    assert!(!format!("{topics:?}").contains("uploads"), "{topics:?}");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn what_is_missing_is_made_once() {
     let emulator = Emulator::start().await;

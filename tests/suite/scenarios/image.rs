@@ -28,7 +28,7 @@ const OF_THE_BASE: [&str; 4] = ["libc.so.6", "libm.so.6", "libgcc_s.so.1", "ld-l
 enum Wall {
     /// Mounts of our own: the root is read-only to everybody.
     Mounts,
-    /// The same as a user who is root only there.
+    /// The same, by whoever is root only there and nobody once the mounts are made.
     OwnMounts,
     /// No mounts: the root is another's, and closed. There is no /proc.
     Owners,
@@ -40,11 +40,10 @@ impl Wall {
             let tried = Command::new("unshare").args(options).args(["mount", "-t", "tmpfs", "none", "/mnt"]).output();
             tried.is_ok_and(|tried| tried.status.success())
         };
-        let is_root = rustix::process::getuid().is_root();
-        match is_root {
+        match rustix::process::getuid().is_root() {
             true if can(&["--mount"]) => Self::Mounts,
+            _ if can(&["--user", "--map-root-user", "--mount"]) => Self::OwnMounts,
             true => Self::Owners,
-            false if can(&["--user", "--map-root-user", "--mount"]) => Self::OwnMounts,
             false => panic!("neither root nor allowed to have namespaces: nothing can be proved here"),
         }
     }
@@ -115,21 +114,20 @@ impl Image {
             mount -o remount,bind,ro "$ROOT" || exit 99
             ! touch "$ROOT/written" 2>/dev/null || exit 98
             exec "$@""#;
-        let mut command = match self.wall {
-            Wall::Mounts => Command::new("unshare"),
-            Wall::OwnMounts => Command::new("unshare"),
-            Wall::Owners => Command::new("chroot"),
+        let (nobody, user, group) =
+            (format!("--userspec={NOBODY}:{NOBODY}"), format!("--map-user={NOBODY}"), format!("--map-group={NOBODY}"));
+        let words: &[&str] = match self.wall {
+            Wall::Mounts => &["unshare", "--mount", "sh", "-c", mounts, "image", "chroot", &nobody],
+            // The mounts are those of the first namespace, so whoever is nobody in the second can change none.
+            Wall::OwnMounts => &[
+                &["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", mounts, "image"][..],
+                &["unshare", "--user", &user, &group, "--wd=/", "--root"],
+            ]
+            .concat(),
+            Wall::Owners => &["chroot", &nobody],
         };
-        match self.wall {
-            Wall::Mounts => command.args(["--mount", "sh", "-c", mounts, "image", "chroot"]),
-            Wall::OwnMounts => {
-                command.args(["--user", "--map-root-user", "--mount", "sh", "-c", mounts, "image", "chroot"])
-            }
-            Wall::Owners => &mut command,
-        };
-        if self.wall != Wall::OwnMounts {
-            command.arg(format!("--userspec={NOBODY}:{NOBODY}"));
-        }
+        let mut command = Command::new(words[0]);
+        command.args(&words[1..]);
         let path = std::env::var_os("PATH").unwrap_or_default();
         command.arg(&root).arg(BINARY).args(args).env_clear().env("PATH", path);
         command.env("ROOT", &root).env("VOLUME", volume).env("WITH_PROC", if proc { "yes" } else { "no" });

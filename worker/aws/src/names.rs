@@ -1,4 +1,4 @@
-//! Names as queues and topics take them.
+//! Names as the services take them.
 
 use sha2::{Digest, Sha256};
 
@@ -10,6 +10,17 @@ pub(crate) fn is_fifo(name: &str) -> bool {
     name.ends_with(".fifo")
 }
 
+/// The bucket as policies name it. China and the government of the United States have clouds of their own, and names begin with
+/// which one is meant.
+pub(crate) fn bucket_arn(region: Option<&str>, bucket: &str) -> String {
+    let cloud = match region.unwrap_or_default() {
+        region if region.starts_with("cn-") => "aws-cn",
+        region if region.starts_with("us-gov-") => "aws-us-gov",
+        _ => "aws",
+    };
+    format!("arn:{cloud}:s3:::{bucket}")
+}
+
 /// The name if it may be one, and otherwise one that only this name has: a repeat has the same.
 pub(crate) fn deduplication_id(name: &str) -> String {
     let fits = (1..=LONGEST).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_graphic());
@@ -19,6 +30,18 @@ pub(crate) fn deduplication_id(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_bucket_is_named_as_its_cloud_does() {
+        for (region, arn) in [
+            (Some("eu-central-1"), "arn:aws:s3:::photos"),
+            (Some("cn-north-1"), "arn:aws-cn:s3:::photos"),
+            (Some("us-gov-west-1"), "arn:aws-us-gov:s3:::photos"),
+            (None, "arn:aws:s3:::photos"),
+        ] {
+            assert_eq!(bucket_arn(region, "photos"), arn);
+        }
+    }
 
     #[test]
     fn names_that_do_not_fit_get_one_that_does() {

@@ -55,6 +55,9 @@ impl Doctor {
         if let Some(work) = work.as_ref().filter(|work| !work.attributes.is_empty()) {
             self.visibility(work, estate.visibility);
             self.redrive(work, dead.as_ref());
+            if is_fifo(&work.name) {
+                self.repeats(work);
+            }
         }
         Queues { work, waiting, dead }
     }
@@ -107,13 +110,19 @@ impl Doctor {
             let seen = format!("work is {}, dead letters are {}", kind(fifo), kind(dead_is_fifo));
             return self.fail(WHAT, seen, "name a queue of dead letters of the same kind in aws.dead_letter_queue");
         }
-        match &estate.waiting {
-            None if fifo => {
+        match (&estate.waiting, &estate.uploads) {
+            (None, _) if fifo => {
                 let seen = "a FIFO queue cannot put off a single message, and there is none beside it";
                 self.fail(WHAT, seen, "name a standard queue in aws.waiting_queue, then `sparks setup` makes it");
             }
-            Some(waiting) if is_fifo(waiting) => {
+            (Some(waiting), _) if is_fifo(waiting) => {
                 self.fail(WHAT, format!("{waiting} is FIFO"), "name a standard queue in aws.waiting_queue");
+            }
+            (_, Some(topic)) if fifo => {
+                let seen = format!("work is FIFO, and hears nothing of what S3 tells topic {topic}");
+                let remedy =
+                    "leave aws.uploads_topic empty: let the bucket tell EventBridge, and a rule there the queue";
+                self.fail(WHAT, seen, remedy);
             }
             _ => self.ok(WHAT, kind(fifo)),
         }
@@ -141,6 +150,15 @@ impl Doctor {
             }
             Some(seconds) => self.ok(what, format!("{seconds} s, for leases of {wanted} s")),
             None => {}
+        }
+    }
+
+    /// EventBridge gives no names by which a FIFO queue could know repeats, and is refused by one that wants them.
+    fn repeats(&mut self, work: &Queue) {
+        let what = format!("content-based deduplication of queue {}", work.name);
+        match work.get(&QueueAttributeName::ContentBasedDeduplication) {
+            Some("true") => self.ok(what, "on"),
+            _ => self.warn(what, "off: EventBridge cannot send to it", SET_UP),
         }
     }
 

@@ -8,7 +8,7 @@ use aws_sdk_sqs::types::QueueAttributeName;
 use super::{Doctor, SET_UP, policy::lets, queues::Queue};
 use crate::{
     Estate,
-    names::is_fifo,
+    names::{bucket_arn, is_fifo},
     setup::{bucket, queues},
 };
 
@@ -25,7 +25,7 @@ impl Doctor {
                 return self.unseen(what, &trouble, "s3:GetBucketNotification");
             }
         };
-        let source = format!("arn:aws:s3:::{}", estate.bucket);
+        let source = bucket_arn(self.connection.region().as_deref(), &estate.bucket);
         let mut asked = Vec::new();
         for prefix in &estate.prefixes {
             let what = format!("news of {prefix} in bucket {}", estate.bucket);

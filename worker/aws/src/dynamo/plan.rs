@@ -39,6 +39,8 @@ pub(crate) enum Stake {
     Identity,
     /// How far a lane has come.
     Head(Lane),
+    /// The place of an event in its lane, which must be free: no event is ever overwritten.
+    Event(Lane),
     /// A row of the platform's table.
     Row(Box<Mutation>),
     /// What is kept of a photo's faces.
@@ -195,8 +197,10 @@ impl Draft<'_> {
         for (n, recorded) in recorded.iter().enumerate() {
             moved.insert(recorded.lane, recorded.seq);
             let taught = if Some(n) == teacher { templates.as_slice() } else { &[] };
-            let write = Expression::default().put(table, log::event_fields(recorded, taught))?;
-            actions.push(Action { write, stake: Stake::Nothing });
+            let mut event = Expression::default();
+            event.if_absent();
+            let write = event.put(table, log::event_fields(recorded, taught))?;
+            actions.push(Action { write, stake: Stake::Event(recorded.lane) });
         }
         if self.commit.identity.is_some() {
             moved.entry(Lane::IDENTITY).or_insert_with(|| self.head(Lane::IDENTITY));
@@ -328,6 +332,11 @@ impl Knowledge {
                     let seq = found.map_or(Ok(0), |fields| super::value::number(fields, "seq"))?;
                     self.heads.pass(*lane, Seq(seq));
                 }
+                // Whoever is there was faster, so the lane has come as far as that at least.
+                Stake::Event(lane) => {
+                    let taken = found.map(|fields| log::place_of(*lane, fields)).transpose()?;
+                    self.heads.pass(*lane, taken.unwrap_or_default());
+                }
                 Stake::Row(mutation) => self.learn_row(mutation, found.map(attributes))?,
                 Stake::Faces(image) => drop(self.faces.remove(image)),
                 Stake::Photo | Stake::Identity | Stake::Nothing => {}
@@ -355,7 +364,7 @@ impl Knowledge {
 /// Whether the refusal says that persons have changed. The counter is both decided on and written.
 fn is_identity(commit: &Commit, action: &Action, reason: &CancellationReason) -> bool {
     match (&action.stake, &commit.identity) {
-        (Stake::Identity, _) => true,
+        (Stake::Identity, _) | (Stake::Event(Lane::IDENTITY), Some(_)) => true,
         (Stake::Row(mutation), Some(identity)) if *mutation.key() == Key::counter() => {
             let counter = reason.item().map_or(Ok(0), |fields| super::value::number(fields, "limit"));
             counter.is_ok_and(|counter| counter != u64::from(identity.counter))

@@ -11,7 +11,12 @@ use aws_sdk_sqs::types::QueueAttributeName;
 
 pub(crate) use self::bucket::notifications;
 use self::{queues::Wish, tables::Shape};
-use crate::{Connection, Tables, names::is_fifo, sns::find_topic, trouble::Trouble};
+use crate::{
+    Connection, Tables,
+    names::{bucket_arn, is_fifo},
+    sns::find_topic,
+    trouble::Trouble,
+};
 
 /// Something that a worker needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,6 +36,8 @@ pub enum Done {
     Made,
     /// Nothing: it would be made.
     Wanted,
+    /// Nothing: it is for you to make.
+    Yours,
 }
 
 impl fmt::Display for Done {
@@ -39,6 +46,7 @@ impl fmt::Display for Done {
             Self::Found => "there",
             Self::Made => "made",
             Self::Wanted => "missing",
+            Self::Yours => "yours",
         })
     }
 }
@@ -58,7 +66,8 @@ pub struct Estate {
     pub waiting: Option<String>,
     /// Where dead letters go.
     pub dead: String,
-    /// The topic through which the bucket tells of its objects; without, it tells the queue itself.
+    /// The topic through which the bucket tells of its objects; without, it tells the queue itself. Left alone
+    /// where the queue is FIFO.
     pub uploads: Option<String>,
     /// The topics to which notices go.
     pub notices: Vec<String>,
@@ -113,23 +122,30 @@ impl Setup {
         for topic in &estate.notices {
             self.topic(topic).await?;
         }
+        let is_there = self.bucket(&estate.bucket).await?;
+        if is_fifo(&estate.work) {
+            // It hears no standard topic, and S3 tells no FIFO topic either.
+            let (bucket, queue) = (&estate.bucket, &estate.work);
+            let what = format!("news of bucket {bucket}: let it tell EventBridge, and a rule there queue {queue}");
+            self.note(&format!("{what} (S3 cannot tell a FIFO queue)"), Done::Yours);
+            return Ok(());
+        }
         let listener = match &estate.uploads {
             Some(topic) => self.topic(topic).await?.map(Listener::Topic),
             None => work.as_ref().map(|(_, arn)| Listener::Queue(arn.clone())),
         };
-        let source = format!("arn:aws:s3:::{}", estate.bucket);
+        let source = bucket_arn(self.connection.region().as_deref(), &estate.bucket);
         match (&listener, &work) {
             (Some(Listener::Topic(topic)), Some((url, queue))) => {
                 self.publication(topic, &source).await?;
                 self.permission(url, queue, "sns.amazonaws.com", topic).await?;
                 self.subscription(topic, queue).await?;
             }
-            (Some(Listener::Queue(queue)), Some((url, _))) if !is_fifo(queue) => {
+            (Some(Listener::Queue(queue)), Some((url, _))) => {
                 self.permission(url, queue, "s3.amazonaws.com", &source).await?;
             }
             _ => {}
         }
-        let is_there = self.bucket(&estate.bucket).await?;
         self.notifications(estate, listener.filter(|_| is_there).as_ref()).await
     }
 
@@ -182,7 +198,7 @@ impl Setup {
         if let Some(waiting) = &estate.waiting {
             self.queue(Wish::new(waiting).with_visibility(estate.visibility).kept_long()).await?;
         }
-        let work = Wish::new(&estate.work).with_visibility(estate.visibility).kept_long();
+        let work = Wish::new(&estate.work).with_visibility(estate.visibility).kept_long().knowing_repeats();
         self.queue(match &dead {
             // A queue and its dead letters are of one kind.
             Some((_, arn)) if is_fifo(arn) == is_fifo(&work.name) => work.with_redrive(arn, estate.max_deaths),
@@ -196,13 +212,16 @@ impl Setup {
         let found = queues::find(&client, &wish.name).await.map_err(failed(&what))?;
         let made = self.ensure(&what, found.is_some(), async || queues::create(&client, &wish).await).await?;
         let now = found.or(made);
-        let redrive = wish.attributes.get(&QueueAttributeName::RedrivePolicy);
-        if let (Some((url, _)), Some(policy)) = (&now, redrive) {
-            // Where a queue of others has no dead letters, it gets ours.
-            let (what, name) = (format!("dead letters of {what}"), QueueAttributeName::RedrivePolicy);
+        // What a queue of others lacks of these, it gets.
+        for (about, name) in [
+            ("dead letters", QueueAttributeName::RedrivePolicy),
+            ("content-based deduplication", QueueAttributeName::ContentBasedDeduplication),
+        ] {
+            let (Some((url, _)), Some(value)) = (&now, wish.attributes.get(&name)) else { continue };
+            let what = format!("{about} of {what}");
             let known = queues::attribute(&client, url, name.clone()).await.map_err(failed(&what))?;
-            let set = async || queues::set_attribute(&client, url, name, policy).await;
-            self.ensure(&what, known.is_some(), set).await?;
+            let set = async || queues::set_attribute(&client, url, name, value).await;
+            self.ensure(&what, known.is_some_and(|known| known != "false"), set).await?;
         }
         Ok(now)
     }
@@ -251,10 +270,6 @@ impl Setup {
 
     /// That the bucket tells of its objects.
     async fn notifications(&mut self, estate: &Estate, listener: Option<&Listener>) -> Result<(), SetupError> {
-        if is_fifo(&estate.work) && estate.uploads.is_none() {
-            tracing::warn!("S3 cannot tell a FIFO queue: let it tell EventBridge, and EventBridge the queue");
-            return Ok(());
-        }
         let (client, about) = (self.connection.s3(), format!("notifications of bucket {}", estate.bucket));
         let mut known = match listener {
             Some(_) => bucket::notifications(&client, &estate.bucket).await.map_err(failed(&about))?,

@@ -39,6 +39,14 @@ impl Wish {
         self
     }
 
+    /// A FIFO queue knows repeats by what they say, where nobody gives them a name: EventBridge does not, and would be refused.
+    pub fn knowing_repeats(mut self) -> Self {
+        if is_fifo(&self.name) {
+            self.attributes.insert(QueueAttributeName::ContentBasedDeduplication, "true".to_owned());
+        }
+        self
+    }
+
     /// What is received so often, and never settled, goes there.
     pub fn with_redrive(mut self, dead: &str, receives: u32) -> Self {
         let policy = json!({ "deadLetterTargetArn": dead, "maxReceiveCount": receives });
@@ -113,7 +121,12 @@ pub(crate) fn allowing(
         "Resource": resource,
         "Condition": { "ArnLike": { "aws:SourceArn": source } },
     });
-    let statements = policy.as_object_mut()?.entry("Statement").or_insert_with(|| json!([])).as_array_mut()?;
+    let statements = policy.as_object_mut()?.entry("Statement").or_insert_with(|| json!([]));
+    // A single one may stand without a list around it.
+    if statements.is_object() {
+        *statements = json!([statements.take()]);
+    }
+    let statements = statements.as_array_mut()?;
     if statements.contains(&statement) {
         return None;
     }
@@ -179,5 +192,16 @@ mod tests {
         assert_eq!(statements[0]["Sid"], "theirs");
         assert_eq!(allowing(Some(&first), "sqs:SendMessage", "q", "s3.amazonaws.com", "b"), None);
         assert!(allowing(None, "sqs:SendMessage", "q", "sns.amazonaws.com", "t").is_some());
+    }
+
+    #[test]
+    fn a_statement_that_stands_alone_is_kept() {
+        let theirs = json!({ "Version": "2012-10-17", "Statement": { "Sid": "theirs" } }).to_string();
+        let both = allowing(Some(&theirs), "sqs:SendMessage", "q", "s3.amazonaws.com", "b")
+            .expect("a policy that allows more");
+        let statements = serde_json::from_str::<Value>(&both).expect("JSON")["Statement"].clone();
+        assert_eq!((statements.as_array().map(Vec::len), &statements[0]["Sid"]), (Some(2), &json!("theirs")), "{both}");
+        let ours = json!({ "Statement": statements[1] }).to_string();
+        assert_eq!(allowing(Some(&ours), "sqs:SendMessage", "q", "s3.amazonaws.com", "b"), None);
     }
 }

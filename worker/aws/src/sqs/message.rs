@@ -23,6 +23,8 @@ const DIED: &str = "sparks.died";
 /// What the sender called it, for whoever sends it again.
 pub(super) const NAME: &str = "sparks.name";
 
+/// Why a letter is one that nobody buried.
+pub(super) const GAVE_UP: &str = "no worker that had it ever settled it, so the queue gave up";
 /// Reasons are for people.
 const LONGEST_REASON: usize = 2000;
 
@@ -31,6 +33,8 @@ pub(super) struct Envelope {
     pub delivery: Delivery,
     /// Its group, where it has one.
     pub group: Option<String>,
+    /// How often the queue has handed out this very copy.
+    pub counted: u32,
     message: Message,
 }
 
@@ -53,7 +57,7 @@ impl Envelope {
             receipt: message.receipt_handle()?.to_owned(),
         };
         let group = text(&message, GROUP).or_else(|| system(&message, System::MessageGroupId)).map(str::to_owned);
-        Some(Self { delivery, group, message })
+        Some(Self { delivery, group, counted, message })
     }
 
     /// What the sender called it.
@@ -69,10 +73,7 @@ impl Envelope {
         let moved = system(&self.message, System::ApproximateFirstReceiveTimestamp).and_then(|time| time.parse().ok());
         let (cause, reason) = match (text(&self.message, CAUSE), text(&self.message, REASON)) {
             (Some(cause), reason) => (cause.to_owned(), reason.unwrap_or_default().to_owned()),
-            (None, _) => {
-                let reason = "no worker that had it ever settled it, so the queue gave up".to_owned();
-                (Cause::WorkerDied.code().to_owned(), reason)
-            }
+            (None, _) => (Cause::WorkerDied.code().to_owned(), GAVE_UP.to_owned()),
         };
         // What is read as a letter is counted by the queue as well, and is no attempt.
         let buried = number(&self.message, RECEIVES).and_then(|receives| u32::try_from(receives).ok());

@@ -16,12 +16,12 @@ use aws_sdk_sqs::{
     Client,
     types::{MessageSystemAttributeName, QueueAttributeName},
 };
-use sparks_engine::{Delivery, Depth, MessageId, Queue, QueueError, Settlement};
+use sparks_engine::{Cause, Delivery, Depth, MessageId, Queue, QueueError, Settlement};
 
 use self::{
     deletions::Deletions,
     lease::{Lease, Leases},
-    message::Envelope,
+    message::{Envelope, GAVE_UP},
 };
 use crate::{
     connect::Connection,
@@ -54,6 +54,7 @@ pub struct SqsQueue {
     client: Client,
     queues: Queues,
     timing: Timing,
+    max_deaths: u32,
     leases: Leases,
     deletions: Deletions,
     /// Whoever looks through the dead letters has them all for a while: one at a time.
@@ -76,12 +77,13 @@ const LOST: [&str; 5] = [
 ];
 
 impl SqsQueue {
-    /// Works on these queues. Must be called within a runtime.
-    pub fn new(connection: &Connection, queues: Queues, timing: Timing) -> Self {
+    /// Works on these queues. What waits, is received so often and never settled is a dead letter; in the queue of work
+    /// SQS itself sees to that. Must be called within a runtime.
+    pub fn new(connection: &Connection, queues: Queues, timing: Timing, max_deaths: u32) -> Self {
         let client = connection.sqs();
         let deletions = Deletions::start(client.clone());
         let leases = Leases::new(timing.visibility);
-        Self { client, queues, timing, leases, deletions, reading: tokio::sync::Mutex::default() }
+        Self { client, queues, timing, max_deaths, leases, deletions, reading: tokio::sync::Mutex::default() }
     }
 
     /// The URL of a queue.
@@ -125,6 +127,10 @@ impl SqsQueue {
             for message in received {
                 let Some(envelope) = Envelope::open(message) else { continue };
                 let lease = Lease { url: url.to_owned(), until, group: envelope.group.clone() };
+                if self.is_deadly(url, &envelope) {
+                    self.give_up(envelope, &lease).await;
+                    continue;
+                }
                 self.leases.begin(&envelope.delivery.receipt, lease);
                 deliveries.push(envelope.delivery);
             }
@@ -135,6 +141,22 @@ impl SqsQueue {
             }
         }
         Ok(deliveries)
+    }
+
+    /// Whether every worker that had it died. The letters of a FIFO queue are in a FIFO queue, and SQS moves nothing there
+    /// from the standard one in which copies wait: so it is for whoever receives it once too often.
+    fn is_deadly(&self, url: &str, envelope: &Envelope) -> bool {
+        self.queues.waiting.as_deref() == Some(url) && envelope.counted > self.max_deaths
+    }
+
+    /// Does what SQS does with such a message elsewhere. Where that fails, it comes again.
+    async fn give_up(&self, Envelope { delivery, counted, .. }: Envelope, lease: &Lease) {
+        // Up to the last who died of it, however often it comes: so a letter that is sent again is known for the same.
+        let receives = delivery.receives - counted + self.max_deaths;
+        let delivery = Delivery { receives, ..delivery };
+        if let Err(error) = self.bury(&delivery, lease, Cause::WorkerDied.code(), GAVE_UP).await {
+            tracing::warn!(message_id = %delivery.id.0, %error, "workers die of a message that cannot be buried");
+        }
     }
 
     /// Sends a copy that is the same message to whoever receives it, and no attempt the more.
