@@ -15,6 +15,7 @@ mod ports {
     mod identity;
     mod joined;
     mod joined_crash;
+    mod lagging;
     mod messages;
     mod messages_fuzzed;
     mod migration;
