@@ -8,6 +8,7 @@ mod ports {
     mod broken_queue;
     mod broken_store;
     mod crash;
+    mod crowds;
     mod deleted;
     mod deleted_crash;
     mod embedded;
