@@ -1,4 +1,4 @@
-//! What the tests share: contract suites that every adapter must pass, decorators that break a port on purpose, small
+//! What the tests share: contract suites that every adapter must pass, decorators that break a port on purpose or let it lag behind, small
 //! albums of marker faces, somebody who listens, what another worker left behind, what users of the platform do, one by one and all together, a worker in miniature, a cloud on this machine, and pictures of a data folder to compare.
 
 pub mod album;
@@ -8,6 +8,7 @@ pub mod emulator;
 pub mod faults;
 pub mod fuzzed;
 pub mod guest;
+pub mod lagging;
 pub mod legacy;
 pub mod notices;
 pub mod platform;

@@ -129,11 +129,20 @@ pub fn rebuilder(backend: &Embedded) -> Rebuilder {
 
 /// Who keeps track of who is who, whose every call goes through the fuse.
 pub async fn register(backend: &Embedded, fuse: &Arc<Fuse>) -> Result<Register, StoreError> {
-    let store = fuse.guard(Arc::clone(&backend.store) as Arc<dyn Maintenance>);
     let objects = fuse.guard(Arc::clone(&backend.objects) as Arc<dyn Objects>);
+    let store = fuse.guard(Arc::clone(&backend.store) as Arc<dyn Maintenance>);
+    register_over(store, objects, Duration::ZERO).await
+}
+
+/// Who keeps track of who is who over a store whose indexes may lag behind it so long.
+pub async fn register_over(
+    store: Arc<dyn Maintenance>,
+    objects: Arc<dyn Objects>,
+    lag: Duration,
+) -> Result<Register, StoreError> {
     let index = GalleryIndex::load(Arc::clone(&store) as Arc<dyn Store>, 5).await?;
     let Rules { policy, projection, actor, .. } = rules();
-    let rules = RegisterRules { policy, scale: sparks_faces::scale, projection, actor };
+    let rules = RegisterRules { policy, scale: sparks_faces::scale, projection, actor, lag };
     Ok(Register::new(store, objects, Arc::new(index), Arc::new(sparks_engine::Silent), Arc::new(SystemClock), rules))
 }
 

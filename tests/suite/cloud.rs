@@ -4,6 +4,7 @@
 mod cloud {
     mod account;
     mod adopt;
+    mod crowds;
     mod denial;
     mod deployment;
     mod doctor;

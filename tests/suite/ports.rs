@@ -8,6 +8,7 @@ mod ports {
     mod broken_queue;
     mod broken_store;
     mod crash;
+    mod crowds;
     mod deleted;
     mod deleted_crash;
     mod embedded;
@@ -15,6 +16,7 @@ mod ports {
     mod identity;
     mod joined;
     mod joined_crash;
+    mod lagging;
     mod messages;
     mod messages_fuzzed;
     mod migration;

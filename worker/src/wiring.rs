@@ -260,6 +260,11 @@ pub fn register(settings: &Settings, backend: &Backend, index: Arc<GalleryIndex>
         scale: sparks_faces::scale,
         projection: projection(settings),
         actor: ACTOR.to_owned(),
+        // A data folder's indexes are the table's own; those in the cloud come after it, by seconds at the most.
+        lag: match settings.backend {
+            Where::Aws => Duration::from_secs(settings.queue.visibility_seconds),
+            Where::Embedded => Duration::ZERO,
+        },
     };
     let (store, objects) = (Arc::clone(&backend.store), Arc::clone(&backend.objects));
     let publisher: Arc<dyn Publisher> =

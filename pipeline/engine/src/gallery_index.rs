@@ -39,14 +39,21 @@ pub struct Known {
     names: BTreeSet<FaceId>,
     /// The last event about persons.
     last: Option<(Seq, EventId)>,
+    learnt: u64,
 }
 
 impl Known {
+    /// Grows with all that may tell who a face is: what somebody looks like, who is one, and who is nobody any more.
+    pub fn learnt(&self) -> u64 {
+        self.learnt
+    }
+
     /// Learns what somebody looks like.
     fn learn(&mut self, StoredFace { face, model, signature, person, .. }: StoredFace) {
         if let Some(person) = person {
             self.gallery.learn(person, &model, &signature);
             self.names.insert(face);
+            self.learnt += 1;
         }
     }
 
@@ -59,6 +66,7 @@ impl Known {
         if *self.merges != *self.people.merges() {
             self.merges = Arc::new(self.people.merges().clone());
             self.gallery.follow(&self.merges);
+            self.learnt += 1;
         }
         self.identity = Identity { seq: tail.seq, counter: tail.counter, ..Identity::default() };
     }
@@ -179,6 +187,7 @@ impl GalleryIndex {
         let kept = self.store.faces_of(&forgotten).await?.into_iter().map(|decided| decided.kept);
         let mut known = self.write();
         forgotten.iter().for_each(|person| known.gallery.forget(*person));
+        known.learnt += 1;
         let kept: Vec<StoredFace> = kept.filter(|kept| kept.template && kept.person.is_some()).collect();
         let anew = kept.iter().map(|kept| kept.face.clone()).collect();
         kept.into_iter().for_each(|kept| known.learn(kept));

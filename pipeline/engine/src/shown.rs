@@ -40,18 +40,28 @@ impl Shown<'_> {
         Ok(self.store.event(image, seq).await?.map(|recorded| (recorded, state)))
     }
 
-    /// Makes the photo's rows what the log says. A commit without events, so that nobody who is faster is overwritten;
-    /// where the platform has removed the row, there is nothing to say.
+    /// Makes the photo's rows what the log says.
     pub async fn reassert(&self, image: &ImageId, merges: &Merges) -> Result<Option<Recorded>, CommitError> {
+        let Some((recorded, commit)) = self.draft(image, merges).await? else { return Ok(None) };
+        self.commit(&commit).await?;
+        Ok(Some(recorded))
+    }
+
+    /// What makes the photo's rows what the log says, and the event that says so. A commit without events, so that nobody who
+    /// is faster is overwritten.
+    pub async fn draft(&self, image: &ImageId, merges: &Merges) -> Result<Option<(Recorded, Commit)>, StoreError> {
         let Some((recorded, state)) = self.event(image).await? else { return Ok(None) };
         let rows = self.projection.shown(&recorded.event, recorded.when, &state.persons, merges);
         let Some(mutations) = rows else { return Ok(None) };
-        let commit = Commit {
-            mutations,
-            ..Commit::without_events(recorded.when, Some(PhotoGuard { image: image.clone(), before: Some(state) }))
-        };
-        match self.store.commit(&commit).await {
-            Ok(_) | Err(CommitError::PhotoMoved | CommitError::RowMissing(_)) => Ok(Some(recorded)),
+        let guard = PhotoGuard { image: image.clone(), before: Some(state) };
+        let commit = Commit { mutations, ..Commit::without_events(recorded.when, Some(guard)) };
+        Ok(Some((recorded, commit)))
+    }
+
+    /// Commits such a draft. Where somebody else was faster, or the platform has removed the row, there is nothing to say.
+    pub async fn commit(&self, draft: &Commit) -> Result<(), CommitError> {
+        match self.store.commit(draft).await {
+            Ok(_) | Err(CommitError::PhotoMoved | CommitError::RowMissing(_)) => Ok(()),
             Err(error) => Err(error),
         }
     }

@@ -109,6 +109,7 @@ where
         a_replay_beside_a_repeat_adds_nothing,
         of_many_who_replay_a_letter_one_does,
         a_discarded_letter_is_gone_for_good,
+        letters_at_hand_are_acted_on_and_given_back,
     }];
     let short = checks![promises::{
         an_expired_lease_is_lost_to_the_next,

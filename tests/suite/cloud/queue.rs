@@ -10,7 +10,7 @@ use std::{
 
 use serde_json::{Value, json};
 use sparks_aws::{Queues, SqsQueue, Timing};
-use sparks_engine::{DeadLetters, Depth, MessageId, Queue, Settlement};
+use sparks_engine::{Cause, DeadLetters, Depth, MessageId, Queue, Settlement};
 use sparks_tests::{
     contract::{self, Abilities, Leases, QueueRig, Repeats},
     emulator::{self, Emulator},
@@ -127,4 +127,78 @@ async fn a_deletion_that_failed_in_a_batch_is_tried_again() {
     assert_eq!(queue.depth().await.unwrap(), Depth::default());
     let requests = proxy.take_seen().iter().filter(|target| target.ends_with("DeleteMessageBatch")).count();
     assert!((4..12).contains(&requests), "{requests} requests for 12 messages, of which three failed");
+}
+
+/// Puts so many letters into the queue.
+async fn bury(queue: &SqsQueue, letters: usize) {
+    for n in 0..letters {
+        queue.send("m", &n.to_string()).await.unwrap();
+    }
+    let mut buried = 0;
+    while buried < letters {
+        for delivery in queue.receive(10).await.unwrap() {
+            let (cause, reason) = (Cause::Fault, "it happens".to_owned());
+            queue.settle(delivery, Settlement::DeadLetter { cause, reason }).await.unwrap();
+            buried += 1;
+        }
+    }
+}
+
+/// Whoever goes through the letters reads them once, however many there are and whatever is done to each.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn many_letters_are_read_once_and_replayed_from_the_hand() {
+    const LETTERS: usize = 35;
+    let emulator = Emulator::start().await;
+    let proxy = Proxy::start(&emulator.endpoint()).await;
+    let timing = Timing { visibility: Duration::from_secs(60), poll: Duration::ZERO };
+    let (queues, connection) = (emulator.queues(25).await, emulator::connect(&proxy.endpoint()).await);
+    let queue = SqsQueue::new(&connection, queues.clone(), timing);
+    bury(&queue, LETTERS).await;
+    proxy.take_seen();
+    queue.hold().await.unwrap();
+    let (mut letters, mut after) = (0, None);
+    loop {
+        let page = queue.list(after.as_ref(), 10).await.unwrap();
+        let Some(last) = page.last() else { break };
+        after = Some(last.id.clone());
+        for letter in &page {
+            match letters % 3 {
+                0 => assert!(queue.replay(&letter.id).await.unwrap().is_some()),
+                1 => assert!(queue.discard(&letter.id).await.unwrap()),
+                _ => {}
+            }
+            letters += 1;
+        }
+    }
+    queue.give_back().await.unwrap();
+    assert_eq!(letters, LETTERS);
+    let reads = proxy.take_seen().iter().filter(|target| target.ends_with("ReceiveMessage")).count();
+    assert!(reads <= LETTERS / 10 + 3, "{reads} requests to read {LETTERS} letters");
+    let other = SqsQueue::new(&emulator.connect().await, queues, timing);
+    assert_eq!(other.list(None, 100).await.unwrap().len(), LETTERS / 3, "what is left is there for others");
+}
+
+/// Leases that run out before all letters are read bring the first ones again: that is the end of reading.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn letters_that_come_again_while_they_are_read_are_read_once() {
+    let emulator = Emulator::start().await;
+    let proxy = Proxy::start(&emulator.endpoint()).await;
+    let timing = Timing { visibility: Duration::from_secs(60), poll: Duration::ZERO };
+    let connection = emulator::connect(&proxy.endpoint()).await;
+    let queue = SqsQueue::new(&connection, emulator.queues(25).await, timing);
+    let receives = AtomicUsize::new(0);
+    proxy.judge(move |target, _| match target {
+        "AmazonSQS.ReceiveMessage" => {
+            // Two letters in turns, each time by another receipt.
+            let n = receives.fetch_add(1, Ordering::Relaxed);
+            let attributes = json!({ "ApproximateReceiveCount": "1", "SentTimestamp": "1754040268957" });
+            let (id, receipt) = (format!("letter-{}", n % 2), format!("receipt-{n}"));
+            let message = json!({ "MessageId": id, "ReceiptHandle": receipt, "Body": "m", "Attributes": attributes });
+            Some((200, json!({ "Messages": [message] }).to_string()))
+        }
+        "AmazonSQS.ChangeMessageVisibilityBatch" => Some((200, json!({ "Successful": [], "Failed": [] }).to_string())),
+        _ => None,
+    });
+    let listed = tokio::time::timeout(Duration::from_secs(20), queue.list(None, 100)).await.expect("an end").unwrap();
+    assert_eq!(listed.len(), 2, "{listed:?}");
 }

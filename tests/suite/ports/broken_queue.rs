@@ -3,7 +3,7 @@
 use std::{
     sync::{
         Arc, Mutex,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -53,6 +53,7 @@ enum Wrong {
     ReplaysHalfOfIt,
     ReplaysTwice,
     DiscardsNothing,
+    GivesNothingBack,
 }
 
 struct Broken {
@@ -155,6 +156,7 @@ impl Queue for Broken {
 struct BrokenLetters {
     inner: Arc<dyn DeadLetters>,
     queue: Arc<dyn Queue>,
+    given_back: AtomicBool,
     wrong: Wrong,
 }
 
@@ -177,6 +179,7 @@ impl DeadLetters for BrokenLetters {
                 let more = self.inner.list(after, most.saturating_add(1)).await?;
                 more.into_iter().skip(1).collect()
             }
+            Wrong::GivesNothingBack if self.given_back.load(Ordering::Relaxed) => Vec::new(),
             _ => self.inner.list(after, most).await?,
         };
         if self.wrong == Wrong::ListsTheLastLetterFirst {
@@ -217,10 +220,19 @@ impl DeadLetters for BrokenLetters {
         }
         self.inner.discard(id).await
     }
+
+    async fn hold(&self) -> Result<(), QueueError> {
+        self.inner.hold().await
+    }
+
+    async fn give_back(&self) -> Result<(), QueueError> {
+        self.given_back.store(true, Ordering::Relaxed);
+        self.inner.give_back().await
+    }
 }
 
 /// Each fault with a check that must notice it.
-const CAUGHT_BY: [(Wrong, &str); 34] = [
+const CAUGHT_BY: [(Wrong, &str); 35] = [
     (Wrong::DoesNotHideLeasedMessages, "a_lease_hides_the_message"),
     (Wrong::GivesTheNewestFirst, "the_oldest_comes_first"),
     (Wrong::GivesMoreThanAskedFor, "at_most_as_many_as_asked_for"),
@@ -255,12 +267,14 @@ const CAUGHT_BY: [(Wrong, &str); 34] = [
     (Wrong::ReplaysHalfOfIt, "a_replayed_letter_is_sent_and_then_gone"),
     (Wrong::ReplaysTwice, "of_many_who_replay_a_letter_one_does"),
     (Wrong::DiscardsNothing, "a_discarded_letter_is_gone_for_good"),
+    (Wrong::GivesNothingBack, "letters_at_hand_are_acted_on_and_given_back"),
 ];
 
 async fn failures(folders: Arc<Folders>, wrong: Wrong) -> Vec<&'static str> {
     let report = contract::queue(async |leases| {
         let QueueRig { queue, other, letters, visibility, abilities } = folders.queue(leases);
-        let letters = Arc::new(BrokenLetters { inner: letters, queue: Arc::clone(&queue), wrong });
+        let given_back = AtomicBool::default();
+        let letters = Arc::new(BrokenLetters { inner: letters, queue: Arc::clone(&queue), given_back, wrong });
         let (queue, other) = (Broken::over(queue, wrong), Broken::over(other, wrong));
         QueueRig { queue, other, letters, visibility, abilities }
     });

@@ -1,11 +1,11 @@
 //! Faces that nobody knew, looked at again when more is known.
 
 use sparks_domain::{Event, Key, Verdict};
-use sparks_engine::Store;
+use sparks_engine::{Commit, PhotoGuard, Store};
 use sparks_tests::{
     album::{Photo, album, photo, photo_between},
     faults::Fuse,
-    samples::{person, uploader},
+    samples::{decided_face, face, image, nothing, person, processed, uploader},
     snapshot::{count, read_log},
     worker::{drain, image_of, open, persons_in, register, upload},
 };
@@ -80,4 +80,52 @@ async fn a_review_decided_before_a_merge_and_committed_after_it_shows_the_surviv
     assert!(fuse.is_errand_done());
     assert_eq!(persons_in(&known.backend, &unclear).await, [person(1)]);
     known.assert_no_drift().await;
+}
+
+fn looks(fuse: &Fuse) -> usize {
+    fuse.calls().iter().filter(|call| *call == "store.unidentified").count()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_review_without_news_does_not_look() {
+    let folders = Folders::new();
+    let (known, _) = between(&folders).await;
+    let fuse = Fuse::counting();
+    let register = register(&known.backend, &fuse).await.unwrap();
+    register.review().await.unwrap();
+    let before = looks(&fuse);
+    assert!(before > 0);
+    register.review().await.unwrap();
+    assert_eq!(looks(&fuse), before, "nothing has been learnt since");
+    upload(&known.backend, &[photo(20, &[7])]).await;
+    drain(&known.backend).await;
+    register.review().await.unwrap();
+    assert!(looks(&fuse) > before, "somebody is known since");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_review_of_very_many_faces_takes_several_steps() {
+    const PHOTOS: u64 = 45;
+    let folders = Folders::new();
+    let backend = open(&folders.fresh());
+    for number in 0..PHOTOS {
+        let image = image(number);
+        let commit = Commit {
+            photo: Some(PhotoGuard { image: image.clone(), before: None }),
+            events: vec![processed(&image, "v1", &[])],
+            signatures: (0..100).map(|n| decided_face(face(&image, n), n as u8, None, false)).collect(),
+            ..nothing()
+        };
+        backend.store.commit(&commit).await.unwrap();
+    }
+    let fuse = Fuse::counting();
+    let register = register(&backend, &fuse).await.unwrap();
+    assert!(register.tidy(false).await.unwrap().more, "{PHOTOS} photos of a hundred faces are too many for one step");
+    let first = looks(&fuse);
+    assert!(first <= 16, "{first} pages in one step");
+    let reads = fuse.calls().iter().filter(|call| ["store.photo", "store.event"].contains(&call.as_str())).count();
+    assert_eq!(reads, 0, "photos in which nobody is recognised are not read one by one");
+    assert!(!register.tidy(false).await.unwrap().more, "the second step goes on where the first stopped");
+    assert!(looks(&fuse) < 2 * first, "and does not begin anew");
+    assert!(!register.tidy(false).await.unwrap().more);
 }

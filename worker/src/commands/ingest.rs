@@ -55,7 +55,8 @@ pub async fn run(global: &Global, args: IngestArgs, output: &mut Output) -> anyh
     worked?;
 
     drop(submitter);
-    let tidied = register.tidy(settings.faces.consolidation != Consolidation::Suggest).await?;
+    let mut tidied = register.tidy(settings.faces.consolidation != Consolidation::Suggest).await?;
+    tidied.recognised += register.review().await?;
     let album = Arc::into_inner(album).ok_or_else(|| anyhow::anyhow!("a worker is still running"))?;
     let (photos, failed) = album.into_parts();
     let mut summary = Summary::of(photos, failed, folder, &index.merges()).await?;

@@ -83,7 +83,7 @@ impl Housekeeping {
     }
 
     /// Joins whoever is one, lets the photos follow, and looks again at the faces that nobody knew; if anything has happened
-    /// since the last time.
+    /// since the last time, or was left to do. Says up to where all is done.
     async fn tidy(&self, tidied: &Position) -> anyhow::Result<Position> {
         if self.store.heads().await? == *tidied {
             return Ok(tidied.clone());
@@ -95,6 +95,6 @@ impl Housekeeping {
         if tidied.recognised > 0 {
             tracing::info!(faces = tidied.recognised, "recognised at a second look");
         }
-        Ok(self.store.heads().await?)
+        Ok(if tidied.more { Position::default() } else { self.store.heads().await? })
     }
 }

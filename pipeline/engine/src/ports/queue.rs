@@ -49,6 +49,17 @@ pub trait DeadLetters: Send + Sync {
 
     /// Removes the letter for good. Says whether it was there.
     async fn discard(&self, id: &MessageId) -> Result<bool, QueueError>;
+
+    /// Keeps all letters at hand, where they must be leased to be read, so that whoever goes through many of them reads them
+    /// once. Others may not see them until they are given back, or for as long as the lease lasts.
+    async fn hold(&self) -> Result<(), QueueError> {
+        Ok(())
+    }
+
+    /// Gives back what is at hand.
+    async fn give_back(&self) -> Result<(), QueueError> {
+        Ok(())
+    }
 }
 
 /// A message's name in its queue.

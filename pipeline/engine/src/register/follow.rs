@@ -1,6 +1,8 @@
 //! Photos and crops that follow what was decided about persons.
 
-use sparks_domain::{Event, ImageId, Lane, Merges, PersonId, Position, Projection, Recorded, Seq};
+use std::sync::atomic::Ordering;
+
+use sparks_domain::{Event, ImageId, Lane, Merges, PersonId, Position, Projection, Recorded, Seq, Timestamp};
 
 use super::{PAGE, Register, RegisterError};
 use crate::{Content, Filter, Mark, ObjectsError, PutMode, Query};
@@ -14,6 +16,8 @@ pub struct Followed {
     pub changes: usize,
     /// Photos whose rows were written again.
     pub photos: usize,
+    /// Whether changes are so young that an index may not show all their photos: those follow another time.
+    pub again: bool,
 }
 
 impl Register {
@@ -25,6 +29,10 @@ impl Register {
         loop {
             let before = followed.changes;
             after = self.follow_once(after, &mut followed, &progress).await?;
+            if !followed.again {
+                self.set_followed(after).await?;
+            }
+            self.swept.fetch_max(after.0, Ordering::Relaxed);
             // Whoever changed who is who meanwhile may have been faster with a photo than we: it follows once more.
             if followed.changes == before {
                 return Ok(followed);
@@ -42,19 +50,40 @@ impl Register {
         let tail = self.store.identity(after).await?;
         self.index.follow().await?;
         let merges = self.index.known().people.merges().clone();
-        for Recorded { event, .. } in &tail.events {
+        let swept = Seq(self.swept.load(Ordering::Relaxed));
+        for Recorded { seq, when, event, .. } in &tail.events {
             let (person, from) = match event {
                 Event::PersonsMerged(e) => (e.from, e.from),
                 // Whoever they were taken for may be somebody else since, and their photos with them.
                 Event::MergeUndone(e) => (merges.now(e.into), e.from),
                 _ => continue,
             };
+            let is_settled = self.is_settled(*when);
+            if !is_settled && !followed.again {
+                let before = Seq(seq.0.saturating_sub(1));
+                if before > after {
+                    self.set_followed(before).await?;
+                }
+                followed.again = true;
+            }
+            if !is_settled && *seq <= swept {
+                continue;
+            }
             followed.changes += 1;
             self.move_crop(from, merges.is_absorbed(from)).await?;
             self.photos_follow(person, &merges, followed, progress).await?;
         }
-        self.store.set_mark(Mark::Followed, &Position::at(Lane::IDENTITY, tail.seq)).await?;
         Ok(tail.seq)
+    }
+
+    async fn set_followed(&self, up_to: Seq) -> Result<(), RegisterError> {
+        Ok(self.store.set_mark(Mark::Followed, &Position::at(Lane::IDENTITY, up_to)).await?)
+    }
+
+    /// Whether indexes show by now all that was tagged before this. What is tagged later is seen to by whoever tags it.
+    fn is_settled(&self, when: Timestamp) -> bool {
+        let lag = i64::try_from(self.rules.lag.as_millis()).unwrap_or(i64::MAX);
+        lag == 0 || self.clock.now().as_millis() >= when.as_millis().saturating_add(lag)
     }
 
     async fn photos_follow(

@@ -5,7 +5,10 @@ mod follow;
 mod merge;
 mod review;
 
-use std::sync::Arc;
+use std::{
+    sync::{Arc, Mutex, atomic::AtomicU64},
+    time::Duration,
+};
 
 use sparks_domain::{EventId, Identity, People, PersonId, Policy, Projection, Recorded, Scale};
 
@@ -14,6 +17,7 @@ use crate::{
     shown::Shown, stages::notices,
 };
 
+use self::review::Round;
 pub use follow::Followed;
 pub use merge::Merged;
 
@@ -25,6 +29,10 @@ pub struct Register {
     publisher: Arc<dyn Publisher>,
     clock: Arc<dyn Clock>,
     rules: Rules,
+    /// Up to which identity event photos have followed once, as far as an index showed them.
+    swept: AtomicU64,
+    /// Where looking again at the faces that nobody knew stands.
+    round: Mutex<Round>,
 }
 
 /// What the operator has settled.
@@ -38,6 +46,8 @@ pub struct Rules {
     pub projection: Projection,
     /// Who the log says decided.
     pub actor: String,
+    /// How long an index of the table may lag behind it, at the most.
+    pub lag: Duration,
 }
 
 /// Why nobody is somebody else.
@@ -76,6 +86,8 @@ pub struct Tidied {
     pub joined: Vec<Merged>,
     /// How many faces are somebody, after all.
     pub recognised: usize,
+    /// Whether something is left for another time.
+    pub more: bool,
 }
 
 /// Rows are read this many at a time.
@@ -91,7 +103,8 @@ impl Register {
         clock: Arc<dyn Clock>,
         rules: Rules,
     ) -> Self {
-        Self { store, objects, index, publisher, clock, rules }
+        let (swept, round) = (AtomicU64::default(), Mutex::default());
+        Self { store, objects, index, publisher, clock, rules, swept, round }
     }
 
     /// Tells others what was recorded. Nobody waits for it: the log has it, whoever hears of it.
@@ -102,11 +115,13 @@ impl Register {
         }
     }
 
-    /// Once photos are in: says who is one, if it may, lets the photos follow, and looks again at the faces that nobody knew.
+    /// Once photos are in: says who is one, if it may, lets the photos follow, and looks again at some of the faces that nobody
+    /// knew.
     pub async fn tidy(&self, join: bool) -> Result<Tidied, RegisterError> {
         let joined = if join { self.consolidate().await? } else { Vec::new() };
-        self.follow(|_| ()).await?;
-        Ok(Tidied { joined, recognised: self.review().await? })
+        let followed = self.follow(|_| ()).await?;
+        let reviewed = self.review_some().await?;
+        Ok(Tidied { joined, recognised: reviewed.recognised, more: followed.again || reviewed.more })
     }
 
     fn known(&self) -> (People, Identity) {

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use sparks_domain::{
-    Command, Deletion, DeletionCause, Email, Event, FaceId, ImageId, Item, Key, PhotoDeleted, PhotoState, Refusal, Seq,
-    decide,
+    Command, Deletion, DeletionCause, Email, Event, FaceId, ImageId, Item, Key, Mutation, PhotoDeleted, PhotoState,
+    Refusal, decide,
 };
 
 use super::{
@@ -16,6 +16,11 @@ use crate::{
     Cause, Commit, CommitError, DeleteRef, Erasure, Failure, Filter, ObjectsError, PhotoGuard, Pipeline, Query,
     RemovedRef, message::ENDINGS, shown::Shown,
 };
+
+/// A deletion is one transaction, which has room for about a hundred photos whose faces change. Persons get a few faces each
+/// to be known by, and whoever gets none is seen to after the commit.
+const KNOWN_BY: usize = 4;
+const PHOTOS_OF_OTHERS: usize = 60;
 
 impl Pipeline {
     /// Deletes a photo because its owner wants it: row, taggings, objects and signatures go, and the owner may upload one
@@ -139,7 +144,7 @@ impl Pipeline {
         let event = match decide(state.as_ref(), Command::Delete(deletion), &self.rules.policy) {
             Ok(mut events) => events.pop(),
             Err(Refusal::AlreadyCommitted(state)) => {
-                self.repeat_deletion(&image, state.seq).await?;
+                self.repeat_deletion(&image, *state).await?;
                 return Ok(Some(Outcome::Deleted));
             }
             Err(refusal) => return Ok(Some(refused(&refusal))),
@@ -171,12 +176,32 @@ impl Pipeline {
         }
     }
 
-    async fn repeat_deletion(&self, image: &ImageId, seq: Seq) -> Result<(), Failure> {
-        let recorded = self.ports.store.event(image, seq).await?;
+    async fn repeat_deletion(&self, image: &ImageId, state: PhotoState) -> Result<(), Failure> {
+        let recorded = self.ports.store.event(image, state.seq).await?;
         let Some(recorded) = recorded else { return Ok(()) };
         let Event::PhotoDeleted(event) = &recorded.event else { return Ok(()) };
+        self.remove_taggings(image, state).await?;
         self.deletion_effects(event).await?;
         self.announce(std::slice::from_ref(&recorded), None).await
+    }
+
+    /// Removes the taggings that are left of a photo that is gone: where they are more than one transaction takes, some are
+    /// removed after it, and whoever does that may be killed.
+    async fn remove_taggings(&self, image: &ImageId, state: PhotoState) -> Result<(), Failure> {
+        let taggings = self.taggings_under(image).await?;
+        if taggings.is_empty() {
+            return Ok(());
+        }
+        let guard = PhotoGuard { image: image.clone(), before: Some(state) };
+        let commit = Commit {
+            mutations: taggings.into_iter().map(|key| Mutation::Delete { key }).collect(),
+            ..Commit::without_events(self.ports.clock.now(), Some(guard))
+        };
+        match self.ports.store.commit(&commit).await {
+            // Where the photo moved, it is there again.
+            Ok(_) | Err(CommitError::PhotoMoved) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
     }
 
     async fn deletion_effects(&self, event: &PhotoDeleted) -> Result<(), Failure> {
@@ -207,11 +232,16 @@ impl Pipeline {
 
     /// Faces of other photos to know persons by who are known by nothing but this one.
     async fn known_by_instead(&self, image: &ImageId, state: Option<&PhotoState>) -> Result<Vec<FaceId>, Failure> {
-        let mut instead = Vec::new();
+        let (mut instead, mut photos) = (Vec::new(), BTreeSet::new());
         let Some(state) = state else { return Ok(instead) };
         let merges = self.ports.index.merges();
         for person in merges.all_now(&state.persons) {
-            instead.extend(self.to_know_by(person, Some(image)).await?);
+            for face in self.to_know_by(person, Some(image)).await?.into_iter().take(KNOWN_BY) {
+                if photos.len() < PHOTOS_OF_OTHERS || photos.contains(&face.image) {
+                    photos.insert(face.image.clone());
+                    instead.push(face);
+                }
+            }
         }
         Ok(instead)
     }

@@ -1,13 +1,20 @@
 //! What follows a commit: safe to repeat, and repeated when the message comes again.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use sparks_domain::{
-    Event, FaceBox, FaceId, ImageId, Outcome::Deleted, PersonId, PhotoProcessed, Projection, Recorded, Verdict,
+    Event, FaceBox, FaceId, ImageId, Key, Mutation, Outcome::Deleted, PersonId, PhotoProcessed, Projection, Recorded,
+    Verdict,
 };
 
-use super::{Committed, Outcome, announce::Finished};
-use crate::{Content, Darkroom, DarkroomError, Failure, Pipeline, Pixels, PutMode, Standing, shown::Shown};
+use super::{
+    Committed, Outcome,
+    announce::Finished,
+    commit::{conflict_pauses, pause},
+};
+use crate::{
+    CommitError, Content, Darkroom, DarkroomError, Failure, Pipeline, Pixels, PutMode, Standing, shown::Shown,
+};
 
 /// A face that is somebody.
 pub(super) struct Seen {
@@ -44,8 +51,7 @@ impl Pipeline {
     /// Does again what a crash after the commit may have left undone: reads the committed event, asserts its rows, and
     /// makes the crops that are missing from the large picture. A photo that shows nothing has been deleted since.
     pub(super) async fn repeat_effects(&self, image: &ImageId, finished: bool) -> Result<Outcome, Failure> {
-        self.ports.index.refresh().await?;
-        let Some(recorded) = self.reassert(image).await? else { return Ok(Outcome::Deleted) };
+        let Some(recorded) = self.reassert_all(image).await? else { return Ok(Outcome::Deleted) };
         if let Event::PhotoProcessed(photo) = &recorded.event {
             self.show_photo(photo, Source::Picture(&photo.variants.large.key), false).await?;
             let finished = (!finished).then_some(Finished { photo, when: recorded.when });
@@ -89,6 +95,43 @@ impl Pipeline {
     async fn reassert(&self, image: &ImageId) -> Result<Option<Recorded>, Failure> {
         let shown = Shown { store: self.ports.store.as_ref(), projection: self.rules.projection };
         Ok(shown.reassert(image, &self.ports.index.merges()).await?)
+    }
+
+    /// Says again what the log says of the photo and of whom it founds. Of persons who are more than one transaction takes, some
+    /// get their rows after it, and whoever makes them may be killed.
+    async fn reassert_all(&self, image: &ImageId) -> Result<Option<Recorded>, Failure> {
+        let shown = Shown { store: self.ports.store.as_ref(), projection: self.rules.projection };
+        let mut pauses = conflict_pauses();
+        loop {
+            self.ports.index.refresh().await?;
+            let draft = shown.draft(image, &self.ports.index.merges()).await?;
+            let Some((recorded, mut commit)) = draft else { return Ok(None) };
+            let missing = self.missing_rows(&recorded.event).await?;
+            // Whoever is joined or forgotten meanwhile has no row any more.
+            commit.identity = (!missing.is_empty()).then(|| self.ports.index.identity());
+            commit.mutations.extend(missing);
+            match shown.commit(&commit).await {
+                Err(CommitError::IdentityMoved) => self.count_conflict(),
+                done => return done.map(|()| Some(recorded)).map_err(Failure::from),
+            }
+            pause(&mut pauses, "who is known").await?;
+        }
+    }
+
+    /// The rows of persons whom the photo founds that should be there, and are not.
+    async fn missing_rows(&self, event: &Event) -> Result<Vec<Mutation>, Failure> {
+        let Event::PhotoProcessed(photo) = event else { return Ok(Vec::new()) };
+        let founded = seen(photo).into_iter().filter(|seen| seen.founds).map(|seen| seen.person);
+        let known = founded.filter_map(|person| match self.ports.index.standing(person) {
+            Standing::Known(known) => Some((Key::person(person), self.rules.projection.reinstated(person, &known))),
+            Standing::Forgotten(_) | Standing::Unknown => None,
+        });
+        let mut rows: BTreeMap<Key, Mutation> = known.collect();
+        let keys: Vec<Key> = rows.keys().cloned().collect();
+        for row in self.ports.store.batch_get(&keys).await? {
+            rows.remove(&row.key);
+        }
+        Ok(rows.into_values().collect())
     }
 
     pub(super) async fn store_crop(

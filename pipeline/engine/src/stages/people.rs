@@ -3,8 +3,8 @@
 use std::{cmp::Ordering, collections::BTreeSet};
 
 use sparks_domain::{
-    Event, FaceBox, FaceId, Gallery, ImageId, Outcome::Processed, PersonId, PersonPictured, PersonReinstated,
-    PersonsForgotten, Projection, Seq, Version,
+    Event, FaceBox, FaceId, Gallery, ImageId, Key, Outcome::Processed, PersonId, PersonPictured, PersonReinstated,
+    PersonsForgotten, PhotoState, Projection, Seq, Version,
 };
 
 use super::{
@@ -70,17 +70,45 @@ impl Pipeline {
         for image in &images {
             let Some(state) = self.ports.store.photo(image).await? else { continue };
             let shows = state.outcome == Processed && merges.all_now(&state.persons).contains(&person);
-            if shows && self.image_row(image).await?.is_some() {
+            if shows && (self.image_row(image).await?.is_some() || self.is_users(image, &state, person).await?) {
                 return Ok(true);
             }
         }
         Ok(false)
     }
 
+    /// Whether this is a user's picture of themselves, and their row says that they are this person: an index of users may lag
+    /// behind, too.
+    async fn is_users(&self, picture: &ImageId, state: &PhotoState, person: PersonId) -> Result<bool, Failure> {
+        let Some(seq) = state.shows else { return Ok(false) };
+        let recorded = self.ports.store.event(picture, seq).await?;
+        let Some(Event::ProfileProcessed(profile)) = recorded.map(|recorded| recorded.event) else { return Ok(false) };
+        let user = self.ports.store.get(&Key::user(&profile.email)).await?;
+        Ok(user.is_some_and(|row| row.text("personId") == Some(&person.to_string())))
+    }
+
+    /// At most so many photos that are tagged with the person, the last first. The index may still show tags that are gone, so
+    /// each is looked for in the table itself.
     async fn taggings(&self, person: PersonId, most: usize) -> Result<Vec<ImageId>, Failure> {
         let filter = Filter::EntityType(format!("TAGGING#{person}"));
-        let page = self.ports.store.query(&Query { filter, after: None, limit: most, backwards: true }).await?;
-        Ok(page.items.iter().filter_map(|item| item.key.pk.parse().ok()).collect())
+        let mut query = Query { filter, after: None, limit: most, backwards: true };
+        let mut images = Vec::new();
+        loop {
+            let page = self.ports.store.query(&query).await?;
+            let keys: Vec<Key> = page.items.into_iter().map(|item| item.key).collect();
+            let rows = self.ports.store.batch_get(&keys).await?;
+            let there: BTreeSet<Key> = rows.into_iter().map(|row| row.key).collect();
+            images.extend(keys.iter().filter(|key| there.contains(key)).filter_map(|key| key.pk.parse().ok()));
+            match page.last {
+                Some(last) if images.len() < most => {
+                    query = Query { after: Some(last), limit: LOOKED_THROUGH, ..query };
+                }
+                _ => {
+                    images.truncate(most);
+                    return Ok(images);
+                }
+            }
+        }
     }
 
     /// Removes all that is known of somebody who is in no photo, except that they were. A photo of them that is decided at the
@@ -121,7 +149,7 @@ impl Pipeline {
         Ok(())
     }
 
-    /// Kept faces to know the person by, where all they were known by is gone, or goes with this photo.
+    /// Kept faces to know the person by, the last first, where all they were known by is gone, or goes with this photo.
     pub(super) async fn to_know_by(&self, person: PersonId, gone: Option<&ImageId>) -> Result<Vec<FaceId>, Failure> {
         let members: Vec<_> = self.ports.index.merges().members(person).into_iter().collect();
         let faces = self.ports.store.faces_of(&members).await?;

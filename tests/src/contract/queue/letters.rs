@@ -160,3 +160,27 @@ pub(super) async fn a_discarded_letter_is_gone_for_good(rig: QueueRig) -> Checke
     ensure_eq!(left, vec![other], "the letters that are left");
     Ok(())
 }
+
+pub(super) async fn letters_at_hand_are_acted_on_and_given_back(rig: QueueRig) -> Checked {
+    let mut ids = Vec::new();
+    for n in 0..13 {
+        ids.push(died(&rig, &format!("m{n}"), &format!("d{n}")).await?);
+    }
+    let listed =
+        async || Checked::Ok(walk(rig.letters.as_ref(), 4).await?.into_iter().map(|letter| letter.id).collect());
+    rig.letters.hold().await?;
+    let found: Vec<MessageId> = listed().await?;
+    ensure_eq!(found, ids, "the letters at hand");
+    let late = died(&rig, "late", "late").await?;
+    ensure!(rig.letters.letter(&late).await?.is_some(), "a letter that came since is not found");
+    ensure!(rig.letters.replay(&ids[0]).await?.is_some(), "a letter at hand is not replayed");
+    ensure!(rig.letters.discard(&ids[1]).await?, "a letter at hand is said not to be there");
+    ensure!(!rig.letters.discard(&ids[1]).await?, "a letter that is gone is said to be there");
+    ensure!(rig.letters.letter(&ids[2]).await?.is_some(), "a letter at hand is not found");
+    rig.letters.give_back().await?;
+    ids.push(late);
+    let found: Vec<MessageId> = listed().await?;
+    ensure_eq!(found, ids[2..].to_vec(), "the letters that were given back");
+    ensure_eq!(next(rig.queue.as_ref()).await?.body, "m0", "the message that was sent again");
+    Ok(())
+}

@@ -60,6 +60,11 @@ impl Envelope {
         Some(Self { delivery, group, counted, message })
     }
 
+    /// What the queue calls it, which no other message is called.
+    pub fn queue_id(&self) -> &str {
+        self.message.message_id().unwrap_or_default()
+    }
+
     /// What the sender called it.
     pub fn name(&self) -> &str {
         text(&self.message, NAME).unwrap_or(&self.delivery.id.0)

@@ -58,7 +58,7 @@ pub struct SqsQueue {
     leases: Leases,
     deletions: Deletions,
     /// Whoever looks through the dead letters has them all for a while: one at a time.
-    reading: tokio::sync::Mutex<()>,
+    reading: tokio::sync::Mutex<Option<letters::Hand>>,
 }
 
 /// As many messages as one request gets.

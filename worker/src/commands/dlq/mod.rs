@@ -26,7 +26,9 @@ pub async fn run(global: &Global, args: DlqArgs, output: &mut Output) -> anyhow:
     let letters = backend.letters.as_ref();
     let now = wiring::clock().now();
     let filter = |args| Filter::new(args, &settings.bucket, now);
-    match args.action {
+    // Whatever is done, and to however many, the letters are read once.
+    letters.hold().await?;
+    let done = match args.action {
         DlqAction::Ls(args) => {
             let filter = filter(args.filter);
             match args.by {
@@ -38,5 +40,9 @@ pub async fn run(global: &Global, args: DlqArgs, output: &mut Output) -> anyhow:
         DlqAction::Replay(args) => act::run(&backend, Act::Replay(args.rate), args.which, filter, now, output).await,
         DlqAction::Drop(args) => act::run(&backend, Act::Drop, args.which, filter, now, output).await,
         DlqAction::Export(args) => export::run(letters, &filter(args.filter), args.output, output).await,
-    }
+    };
+    let given_back = letters.give_back().await;
+    let code = done?;
+    given_back?;
+    Ok(code)
 }
