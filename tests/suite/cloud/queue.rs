@@ -151,8 +151,8 @@ async fn many_letters_are_read_once_and_replayed_from_the_hand() {
     let emulator = Emulator::start().await;
     let proxy = Proxy::start(&emulator.endpoint()).await;
     let timing = Timing { visibility: Duration::from_secs(60), poll: Duration::ZERO };
-    let (queues, connection) = (emulator.queues(25).await, emulator::connect(&proxy.endpoint()).await);
-    let queue = SqsQueue::new(&connection, queues.clone(), timing);
+    let (queues, connection) = (emulator.queues(MANY).await, emulator::connect(&proxy.endpoint()).await);
+    let queue = SqsQueue::new(&connection, queues.clone(), timing, MANY);
     bury(&queue, LETTERS).await;
     proxy.take_seen();
     queue.hold().await.unwrap();
@@ -174,7 +174,7 @@ async fn many_letters_are_read_once_and_replayed_from_the_hand() {
     assert_eq!(letters, LETTERS);
     let reads = proxy.take_seen().iter().filter(|target| target.ends_with("ReceiveMessage")).count();
     assert!(reads <= LETTERS / 10 + 3, "{reads} requests to read {LETTERS} letters");
-    let other = SqsQueue::new(&emulator.connect().await, queues, timing);
+    let other = SqsQueue::new(&emulator.connect().await, queues, timing, MANY);
     assert_eq!(other.list(None, 100).await.unwrap().len(), LETTERS / 3, "what is left is there for others");
 }
 
@@ -185,7 +185,7 @@ async fn letters_that_come_again_while_they_are_read_are_read_once() {
     let proxy = Proxy::start(&emulator.endpoint()).await;
     let timing = Timing { visibility: Duration::from_secs(60), poll: Duration::ZERO };
     let connection = emulator::connect(&proxy.endpoint()).await;
-    let queue = SqsQueue::new(&connection, emulator.queues(25).await, timing);
+    let queue = SqsQueue::new(&connection, emulator.queues(MANY).await, timing, MANY);
     let receives = AtomicUsize::new(0);
     proxy.judge(move |target, _| match target {
         "AmazonSQS.ReceiveMessage" => {
