@@ -12,8 +12,8 @@ use crate::{
     backend::Backend,
     cli::{Global, LoadArgs, Through},
     load::{
-        Check, Ended, Evidence, Figures, Fleet, Ledger, Orders, Outcome, Plan, Report, Sample, Scratch, Sender, Teller,
-        Truth, Watch, Wish, machine,
+        Census, Check, Ended, Evidence, Figures, Fleet, Ledger, Orders, Outcome, Plan, Report, Sample, Scratch, Sender,
+        Teller, Truth, Watch, Wish, machine,
     },
     output::{Output, progress},
     run::Shutdown,
@@ -200,7 +200,8 @@ async fn report(
             let evidence = Evidence::gather(settings, backend, &sender.truth, watch.logged(), || bar.inc(1)).await?;
             bar.finish_and_clear();
             let deliveries = alone.then(|| (sender.ledger.messages(), counts.done));
-            Outcome::of(&sender.truth, &Evidence { deliveries, deaths, unfinished, ..evidence })
+            let census = if alone { Some(Census::take(backend.store.as_ref()).await?) } else { None };
+            Outcome::of(&sender.truth, &Evidence { deliveries, census, deaths, unfinished, ..evidence })
         }
     };
     Ok(Report { settings: asked_for(args, backend, sender), machine: machine(), figures, outcome })

@@ -4,6 +4,7 @@
 //! [`Watch`] looks on. Afterwards [`Evidence`] is gathered, [`Outcome`] judges it, and a [`Report`] tells.
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test that meets the unexpected may stop"))]
 
+mod census;
 mod charts;
 mod damage;
 mod evidence;
@@ -22,6 +23,7 @@ mod truth;
 mod usage;
 mod watch;
 
+pub use census::Census;
 pub use damage::Damage;
 pub use evidence::{Evidence, Shown};
 pub use figures::Figures;
