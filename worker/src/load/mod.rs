@@ -7,6 +7,7 @@
 mod census;
 mod charts;
 mod damage;
+mod easel;
 mod evidence;
 mod figures;
 mod fleet;
@@ -25,6 +26,7 @@ mod watch;
 
 pub use census::Census;
 pub use damage::Damage;
+pub use easel::Easel;
 pub use evidence::{Evidence, Shown};
 pub use figures::Figures;
 pub use fleet::{Fleet, Orders};
