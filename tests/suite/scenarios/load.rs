@@ -220,7 +220,10 @@ fn what_cannot_be_meant_is_refused() {
     refused(sparks.command(["load"].into_iter().chain(size)), "has persons already");
     refused(load(&here, size.into_iter().chain(["--workers", "0"])), "--workers 0 needs --data");
     refused(load(&here, size.into_iter().chain(["--duplicates", "120%"])), "is no share");
-    refused(load(&here, size.into_iter().chain(["--through", "bucket"])), "tells nobody of new files");
+    refused(
+        load(&here, size.into_iter().chain(["--through", "bucket", "--report", "load.html"])),
+        "does not tell the queue",
+    );
     refused(load(&here, size.into_iter().chain(["--report", "missing/load.html"])), "cannot write missing/load.html");
     assert_eq!(sparks.items(), before, "nothing was touched");
     assert_eq!(fs::read_dir(&here).unwrap().count(), 0);

@@ -10,6 +10,11 @@ pub(crate) fn is_fifo(name: &str) -> bool {
     name.ends_with(".fifo")
 }
 
+/// What it is called by itself, which an ARN or a URL ends with.
+pub(crate) fn called(name: &str) -> &str {
+    name.rsplit([':', '/']).next().unwrap_or(name)
+}
+
 /// The name if it may be one, and otherwise one that only this name has: a repeat has the same.
 pub(crate) fn deduplication_id(name: &str) -> String {
     let fits = (1..=LONGEST).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_graphic());
@@ -19,6 +24,12 @@ pub(crate) fn deduplication_id(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn arns_and_urls_end_with_a_name() {
+        let names = ["sparks", "arn:aws:sqs:eu-west-1:1:sparks", "https://sqs.eu-west-1.amazonaws.com/1/sparks"];
+        assert_eq!(names.map(called), ["sparks"; 3]);
+    }
 
     #[test]
     fn names_that_do_not_fit_get_one_that_does() {

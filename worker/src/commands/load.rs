@@ -131,9 +131,8 @@ async fn sender(
         Some(Through::Queue) => Teller::Sender,
         Some(Through::Bucket) if !bucket_tells => {
             let bucket = &settings.bucket;
-            let why =
-                format!("--through bucket: the bucket {bucket} tells nobody of new files; `sparks setup` sees to that");
-            return Err(WrongUse(why).into());
+            let why = "does not tell the queue of new originals; `sparks setup` sees to that";
+            return Err(WrongUse(format!("--through bucket: the bucket {bucket} {why}")).into());
         }
         None if !bucket_tells => Teller::Sender,
         _ => Teller::Bucket,
