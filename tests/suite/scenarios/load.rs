@@ -217,7 +217,12 @@ fn what_cannot_be_meant_is_refused() {
         assert_eq!((output.status.code(), said.contains(words)), (Some(2), true), "{said}");
     };
     let size = ["--photos", "5", "--identities", "2"];
-    refused(sparks.command(["load"].into_iter().chain(size)), "has persons already");
+    let page = sparks.path("load.html");
+    fs::write(&page, "of an earlier run").unwrap();
+    let mut again = sparks.command(["load"].into_iter().chain(size));
+    again.arg("--report").arg(&page);
+    refused(again, "has persons already");
+    assert_eq!(fs::read_to_string(&page).unwrap(), "of an earlier run");
     refused(load(&here, size.into_iter().chain(["--workers", "0"])), "--workers 0 needs --data");
     refused(load(&here, size.into_iter().chain(["--duplicates", "120%"])), "is no share");
     refused(

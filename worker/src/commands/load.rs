@@ -31,7 +31,7 @@ pub async fn run(global: &Global, args: LoadArgs, output: &mut Output) -> anyhow
     let (scratch, settings) = place(global, &args, &name)?;
     let uploader: Email = format!("{name}@sparks.invalid").parse()?;
     if let Some(report) = &args.report {
-        write_page(report, "").map_err(|error| WrongUse(format!("--report: {error:#}")))?;
+        can_write(report).map_err(|error| WrongUse(format!("--report: {error:#}")))?;
     }
     let shutdown = Shutdown::listen().context("cannot listen for signals")?;
     let backend = wiring::open_or_create(&settings).await?;
@@ -70,10 +70,10 @@ pub async fn run(global: &Global, args: LoadArgs, output: &mut Output) -> anyhow
     };
     bar.finish_and_clear();
     let report = report(&args, &settings, &backend, &sender, &mut watch, ended, scratch.is_some()).await?;
-    if let Some(file) = &args.report {
-        write_page(file, &report.to_html())?;
-    }
     report.print(output)?;
+    if let Some(file) = &args.report {
+        fs::write(file, report.to_html()).with_context(|| format!("cannot write {}", file.display()))?;
+    }
     if let Some(scratch) = scratch.as_ref().filter(|_| args.keep && !output.is_json()) {
         output.line(format!("kept in {}", scratch.path().display()))?;
     }
@@ -231,6 +231,13 @@ fn asked_for(args: &LoadArgs, backend: &Backend, sender: &Sender) -> Vec<(&'stat
     rows.into_iter().chain(jobs).collect()
 }
 
-fn write_page(file: &Path, page: &str) -> anyhow::Result<()> {
-    fs::write(file, page).with_context(|| format!("cannot write {}", file.display()))
+/// Whether a report can be written, asked before hours of work. What is there stays until there is another.
+fn can_write(file: &Path) -> anyhow::Result<()> {
+    let is_new = fs::symlink_metadata(file).is_err();
+    let opened = fs::OpenOptions::new().append(true).create(true).open(file);
+    opened.with_context(|| format!("cannot write {}", file.display()))?;
+    if is_new {
+        fs::remove_file(file)?;
+    }
+    Ok(())
 }
