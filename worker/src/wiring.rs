@@ -90,10 +90,12 @@ async fn open_cloud(settings: &Settings) -> anyhow::Result<Backend> {
         events: topic(&connection, &aws.events_topic).await?,
     };
     let queue = Arc::new(SqsQueue::new(&connection, queues, timing, settings.queue.max_deaths));
+    let uploads = optional(&aws.uploads_topic);
+    let platform = CloudPlatform::new(&connection, &settings.bucket, &aws.table, &aws.queue, uploads.as_deref());
     Ok(Backend {
         store: Arc::new(store),
         objects: Arc::new(S3Objects::new(&connection, &settings.bucket)),
-        platform: Arc::new(CloudPlatform::new(&connection, &settings.bucket, &aws.table)),
+        platform: Arc::new(platform),
         letters: Arc::clone(&queue) as Arc<_>,
         queue,
         publisher: Arc::new(SnsPublisher::new(&connection, topics)),

@@ -18,7 +18,7 @@ async fn the_platform_keeps_its_contract() {
     let make = async || {
         let (tables, bucket) = (emulator.tables().await, emulator.bucket().await);
         PlatformRig {
-            platform: Arc::new(CloudPlatform::new(&connection, &bucket, &tables.platform)),
+            platform: Arc::new(CloudPlatform::new(&connection, &bucket, &tables.platform, "sparks-work", None)),
             objects: Arc::new(S3Objects::new(&connection, &bucket)),
             store: Arc::new(DynamoStore::open(&connection, tables, 8).await.unwrap()),
         }
@@ -27,8 +27,10 @@ async fn the_platform_keeps_its_contract() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_bucket_that_was_set_up_tells_the_queue() {
+async fn a_bucket_that_was_set_up_tells_the_queue_and_nobody_else() {
     let account = Account::new(&[]).await;
-    let platform = CloudPlatform::new(&account.emulator.connect().await, BUCKET, "sparks");
-    assert!(platform.tells().await.unwrap());
+    let connection = account.emulator.connect().await;
+    let listening_to = |queue: &str| CloudPlatform::new(&connection, BUCKET, "sparks", queue, None);
+    assert!(listening_to("sparks-work").tells().await.unwrap());
+    assert!(!listening_to("others").tells().await.unwrap());
 }

@@ -97,6 +97,31 @@ fn strangers_who_are_never_known_again_are_found_out() {
 }
 
 #[test]
+fn somebody_whom_the_log_does_not_know_is_found_out() {
+    let sparks = Sparks::new();
+    let here = sparks.path("here");
+    // Slow enough that there is time to put somebody into the table while it runs.
+    let args = ["--photos", "9", "--identities", "3", "--workers", "1", "--rate", "2/s", "--json"];
+    let load = load(&here, args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let row = r#"{"entityType":"PERSON","displayName":"person77"}"#;
+    eventually("somebody is known", || {
+        let data = fs::read_dir(&here).unwrap().next().map(|folder| folder.unwrap().path().join("sparks.db"));
+        let Some(file) = data.filter(|file| file.is_file()) else { return false };
+        let database = rusqlite::Connection::open(file).unwrap();
+        let known = database.query_row("SELECT count(*) FROM log", [], |row| row.get::<_, i64>(0));
+        let insert = "INSERT INTO items (PK, SK, item) VALUES ('PERSON#person77', 'person77', ?)";
+        known.is_ok_and(|known| known > 0) && database.execute(insert, [row]).is_ok()
+    });
+    let output = load.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let report = report(&output);
+    let (names, words) = failures(&report);
+    assert_eq!(names, ["the table has everybody once"], "{words}");
+    assert!(words.contains("person77 has a PERSON row"), "{words}");
+    assert!(report["figures"]["seconds"].as_f64() >= Some(4.0), "two a second: {}", report["figures"]);
+}
+
+#[test]
 fn a_lost_photo_is_found_out() {
     let platform = Platform::new(1, 1);
     let args = ["load", "--photos", "12", "--identities", "3", "--workers", "0", "--timeout", "25s", "--json"];
@@ -192,10 +217,18 @@ fn what_cannot_be_meant_is_refused() {
         assert_eq!((output.status.code(), said.contains(words)), (Some(2), true), "{said}");
     };
     let size = ["--photos", "5", "--identities", "2"];
-    refused(sparks.command(["load"].into_iter().chain(size)), "has persons already");
+    let page = sparks.path("load.html");
+    fs::write(&page, "of an earlier run").unwrap();
+    let mut again = sparks.command(["load"].into_iter().chain(size));
+    again.arg("--report").arg(&page);
+    refused(again, "has persons already");
+    assert_eq!(fs::read_to_string(&page).unwrap(), "of an earlier run");
     refused(load(&here, size.into_iter().chain(["--workers", "0"])), "--workers 0 needs --data");
     refused(load(&here, size.into_iter().chain(["--duplicates", "120%"])), "is no share");
-    refused(load(&here, size.into_iter().chain(["--through", "bucket"])), "tells nobody of new files");
+    refused(
+        load(&here, size.into_iter().chain(["--through", "bucket", "--report", "load.html"])),
+        "does not tell the queue",
+    );
     refused(load(&here, size.into_iter().chain(["--report", "missing/load.html"])), "cannot write missing/load.html");
     assert_eq!(sparks.items(), before, "nothing was touched");
     assert_eq!(fs::read_dir(&here).unwrap().count(), 0);

@@ -5,6 +5,7 @@ mod connect;
 mod doctor;
 mod dynamo;
 mod names;
+mod notified;
 mod platform;
 mod s3;
 mod setup;

@@ -21,6 +21,11 @@ pub(crate) fn bucket_arn(region: Option<&str>, bucket: &str) -> String {
     format!("arn:{cloud}:s3:::{bucket}")
 }
 
+/// What it is called by itself, which an ARN or a URL ends with.
+pub(crate) fn called(name: &str) -> &str {
+    name.rsplit([':', '/']).next().unwrap_or(name)
+}
+
 /// The name if it may be one, and otherwise one that only this name has: a repeat has the same.
 pub(crate) fn deduplication_id(name: &str) -> String {
     let fits = (1..=LONGEST).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_graphic());
@@ -41,6 +46,12 @@ mod tests {
         ] {
             assert_eq!(bucket_arn(region, "photos"), arn);
         }
+    }
+
+    #[test]
+    fn arns_and_urls_end_with_a_name() {
+        let names = ["sparks", "arn:aws:sqs:eu-west-1:1:sparks", "https://sqs.eu-west-1.amazonaws.com/1/sparks"];
+        assert_eq!(names.map(called), ["sparks"; 3]);
     }
 
     #[test]

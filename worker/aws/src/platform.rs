@@ -8,6 +8,7 @@ use sparks_engine::{Content, ObjectsError, Platform, StoreError, object_key};
 use crate::{
     connect::Connection,
     dynamo::fields,
+    notified::reaches,
     s3::{failed, version},
     setup::notifications,
     trouble::patiently,
@@ -19,13 +20,25 @@ pub struct CloudPlatform {
     dynamodb: aws_sdk_dynamodb::Client,
     bucket: String,
     table: String,
+    queue: String,
+    topic: Option<String>,
 }
 
+/// Where originals are.
+const ORIGINALS: &str = "originals/";
+
 impl CloudPlatform {
-    /// Works on this bucket and this table.
-    pub fn new(connection: &Connection, bucket: &str, table: &str) -> Self {
-        let (s3, dynamodb) = (connection.s3(), connection.dynamodb());
-        Self { s3, dynamodb, bucket: bucket.to_owned(), table: table.to_owned() }
+    /// Works on this bucket and this table. News of originals comes through this queue or this topic, which may be named by
+    /// their ARNs.
+    pub fn new(connection: &Connection, bucket: &str, table: &str, queue: &str, topic: Option<&str>) -> Self {
+        Self {
+            s3: connection.s3(),
+            dynamodb: connection.dynamodb(),
+            bucket: bucket.to_owned(),
+            table: table.to_owned(),
+            queue: queue.to_owned(),
+            topic: topic.map(str::to_owned),
+        }
     }
 }
 
@@ -55,10 +68,9 @@ impl Platform for CloudPlatform {
         }
     }
 
-    /// Whether anybody at all hears of originals: who that is, only they know.
+    /// News that goes to others, or is of other objects, brings us no message.
     async fn tells(&self) -> Result<bool, ObjectsError> {
-        let found = notifications(&self.s3, &self.bucket).await.map_err(|trouble| failed("originals/", trouble))?;
-        let someone = !found.queue_configurations().is_empty() || !found.topic_configurations().is_empty();
-        Ok(someone || found.event_bridge_configuration().is_some())
+        let found = notifications(&self.s3, &self.bucket).await.map_err(|trouble| failed(ORIGINALS, trouble))?;
+        Ok(reaches(&found, ORIGINALS, &self.queue, self.topic.as_deref()))
     }
 }

@@ -12,8 +12,8 @@ use crate::{
     backend::Backend,
     cli::{Global, LoadArgs, Through},
     load::{
-        Check, Ended, Evidence, Figures, Fleet, Ledger, Orders, Outcome, Plan, Report, Sample, Scratch, Sender, Teller,
-        Truth, Watch, Wish, machine,
+        Census, Check, Ended, Evidence, Figures, Fleet, Ledger, Orders, Outcome, Plan, Report, Sample, Scratch, Sender,
+        Teller, Truth, Watch, Wish, machine,
     },
     output::{Output, progress},
     run::Shutdown,
@@ -31,7 +31,7 @@ pub async fn run(global: &Global, args: LoadArgs, output: &mut Output) -> anyhow
     let (scratch, settings) = place(global, &args, &name)?;
     let uploader: Email = format!("{name}@sparks.invalid").parse()?;
     if let Some(report) = &args.report {
-        write_page(report, "").map_err(|error| WrongUse(format!("--report: {error:#}")))?;
+        can_write(report).map_err(|error| WrongUse(format!("--report: {error:#}")))?;
     }
     let shutdown = Shutdown::listen().context("cannot listen for signals")?;
     let backend = wiring::open_or_create(&settings).await?;
@@ -70,10 +70,10 @@ pub async fn run(global: &Global, args: LoadArgs, output: &mut Output) -> anyhow
     };
     bar.finish_and_clear();
     let report = report(&args, &settings, &backend, &sender, &mut watch, ended, scratch.is_some()).await?;
-    if let Some(file) = &args.report {
-        write_page(file, &report.to_html())?;
-    }
     report.print(output)?;
+    if let Some(file) = &args.report {
+        fs::write(file, report.to_html()).with_context(|| format!("cannot write {}", file.display()))?;
+    }
     if let Some(scratch) = scratch.as_ref().filter(|_| args.keep && !output.is_json()) {
         output.line(format!("kept in {}", scratch.path().display()))?;
     }
@@ -131,9 +131,8 @@ async fn sender(
         Some(Through::Queue) => Teller::Sender,
         Some(Through::Bucket) if !bucket_tells => {
             let bucket = &settings.bucket;
-            let why =
-                format!("--through bucket: the bucket {bucket} tells nobody of new files; `sparks setup` sees to that");
-            return Err(WrongUse(why).into());
+            let why = "does not tell the queue of new originals; `sparks setup` sees to that";
+            return Err(WrongUse(format!("--through bucket: the bucket {bucket} {why}")).into());
         }
         None if !bucket_tells => Teller::Sender,
         _ => Teller::Bucket,
@@ -200,7 +199,8 @@ async fn report(
             let evidence = Evidence::gather(settings, backend, &sender.truth, watch.logged(), || bar.inc(1)).await?;
             bar.finish_and_clear();
             let deliveries = alone.then(|| (sender.ledger.messages(), counts.done));
-            Outcome::of(&sender.truth, &Evidence { deliveries, deaths, unfinished, ..evidence })
+            let census = if alone { Some(Census::take(backend.store.as_ref()).await?) } else { None };
+            Outcome::of(&sender.truth, &Evidence { deliveries, census, deaths, unfinished, ..evidence })
         }
     };
     Ok(Report { settings: asked_for(args, backend, sender), machine: machine(), figures, outcome })
@@ -231,6 +231,13 @@ fn asked_for(args: &LoadArgs, backend: &Backend, sender: &Sender) -> Vec<(&'stat
     rows.into_iter().chain(jobs).collect()
 }
 
-fn write_page(file: &Path, page: &str) -> anyhow::Result<()> {
-    fs::write(file, page).with_context(|| format!("cannot write {}", file.display()))
+/// Whether a report can be written, asked before hours of work. What is there stays until there is another.
+fn can_write(file: &Path) -> anyhow::Result<()> {
+    let is_new = fs::symlink_metadata(file).is_err();
+    let opened = fs::OpenOptions::new().append(true).create(true).open(file);
+    opened.with_context(|| format!("cannot write {}", file.display()))?;
+    if is_new {
+        fs::remove_file(file)?;
+    }
+    Ok(())
 }

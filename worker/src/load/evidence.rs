@@ -8,7 +8,7 @@ use sparks_domain::{Difference, ImageId, Key, Merges, PersonId};
 use sparks_engine::{DeadLetter, DeadLetters, FaceIndex, Filter, Objects, Query, Request, Store, understand};
 use tokio::task::JoinSet;
 
-use super::{Logged, Made, Truth};
+use super::{Census, Logged, Made, Truth};
 use crate::{backend::Backend, wiring};
 
 /// What is there of a run.
@@ -28,6 +28,8 @@ pub struct Evidence {
     pub left: u64,
     /// Where the table is not what the log says, as far as it is ours.
     pub drift: Vec<String>,
+    /// Everybody in the table, where nobody else works.
+    pub census: Option<Census>,
     /// Messages sent, and messages that our own workers say are done, where nobody else works.
     pub deliveries: Option<(u64, u64)>,
     /// Workers that ended by themselves.
@@ -78,7 +80,7 @@ impl Evidence {
         let index = wiring::index(settings, backend).await?;
         let merges = index.merges().as_ref().clone();
         let persons: BTreeSet<PersonId> =
-            logged.iter().flat_map(|logged| logged.faces.iter().flatten()).copied().collect();
+            logged.iter().flat_map(|logged| logged.faces.iter().flatten().chain(&logged.founded)).copied().collect();
         let depth = backend.queue.depth().await?;
         let is_ours = |key: &Key| is_ours(key, truth, &persons);
         let drift = wiring::rebuilder(settings, backend).run(false, |_| ()).await?;

@@ -64,7 +64,7 @@ impl Figures {
         self.usage.iter().map(|usage| usage.cpu).sum()
     }
 
-    /// The most bytes that a worker had in memory, without those that decode for it.
+    /// The most bytes that a worker had in memory, with those that decode for it.
     pub fn peak(&self) -> u64 {
         self.usage.iter().map(|usage| usage.peak).max().unwrap_or_default()
     }

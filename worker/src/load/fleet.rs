@@ -171,7 +171,8 @@ impl Worker {
             self.ended = Some(format!("worker {} ended ({status}): {}", self.number, self.last_words()));
             return;
         }
-        self.usage = usage;
+        // Who decoded and has ended had its memory all the same.
+        self.usage = Usage { peak: usage.peak.max(self.usage.peak), ..usage };
         if let Some(address) = self.address()
             && let Some(text) = scrape::get(address, "/metrics").await
         {

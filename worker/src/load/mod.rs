@@ -4,8 +4,10 @@
 //! [`Watch`] looks on. Afterwards [`Evidence`] is gathered, [`Outcome`] judges it, and a [`Report`] tells.
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test that meets the unexpected may stop"))]
 
+mod census;
 mod charts;
 mod damage;
+mod easel;
 mod evidence;
 mod figures;
 mod fleet;
@@ -22,7 +24,9 @@ mod truth;
 mod usage;
 mod watch;
 
+pub use census::Census;
 pub use damage::Damage;
+pub use easel::Easel;
 pub use evidence::{Evidence, Shown};
 pub use figures::Figures;
 pub use fleet::{Fleet, Orders};

@@ -33,6 +33,8 @@ impl Outcome {
             case.faces(),
             case.nobody_doubled(&persons),
             case.nobody_mixed(&persons),
+            case.founded(),
+            case.census(),
             case.tags(&persons),
             case.rows(&persons),
             case.pictures(),
@@ -155,6 +157,40 @@ impl<'a> Case<'a> {
         let mixed = identities.iter().filter(|(_, identities)| identities.len() > 1);
         let failures = mixed.map(|(person, identities)| format!("{person} is identities {}", list(identities)));
         check("no two are one person", count(identities.len(), "person"), failures.collect())
+    }
+
+    fn founded(&self) -> Check {
+        let seen: BTreeSet<PersonId> =
+            self.evidence.logged.iter().flat_map(|logged| logged.faces.iter().flatten()).copied().collect();
+        let (mut failures, mut founded) = (Vec::new(), BTreeSet::new());
+        let each = |(made, logged, _): (&'a Made, &'a Logged, _)| logged.founded.iter().map(move |p| (made, p));
+        for (made, person) in self.photos().flat_map(each) {
+            if !founded.insert(person) {
+                failures.push(format!("{person} was founded again, with {}", made.image));
+            }
+            if !seen.contains(person) {
+                failures.push(format!("{person}, who was founded with {}, is in no photo", made.image));
+            }
+        }
+        check("everybody who is founded is in a photo", count(founded.len(), "person"), failures)
+    }
+
+    /// Where nobody else works, the table has exactly those who were founded, less those who were joined.
+    fn census(&self) -> Check {
+        let name = "the table has everybody once";
+        let Some(census) = &self.evidence.census else {
+            return check(name, "not counted, others may work here".into(), Vec::new());
+        };
+        let founded: BTreeSet<PersonId> =
+            self.evidence.logged.iter().flat_map(|logged| &logged.founded).copied().collect();
+        let left = founded.iter().filter(|person| !self.evidence.merges.is_absorbed(**person));
+        let expected: BTreeSet<String> = left.map(ToString::to_string).collect();
+        let (rows, words) = (&census.persons, "has a PERSON row, and the log knows nobody of that name");
+        let strangers = rows.difference(&expected).map(|person| format!("{person} {words}"));
+        let missing = expected.difference(rows).map(|person| format!("{person} has no PERSON row"));
+        let counter = (census.counter != founded.len() as u64)
+            .then(|| format!("the counter is {}, and {} persons were founded", census.counter, founded.len()));
+        check(name, count(rows.len(), "PERSON row"), strangers.chain(missing).chain(counter).collect())
     }
 
     /// The persons that a photo has to show: those that its identities mostly are, as they are called now.

@@ -4,7 +4,7 @@ use sparks_domain::Timestamp;
 
 use super::*;
 use crate::{
-    load::{Plan, Wish},
+    load::{Census, Plan, Wish},
     share::Share,
 };
 
@@ -32,15 +32,21 @@ impl Run {
         };
         let uploader = "load-1@sparks.invalid".parse().unwrap();
         let truth = Truth::of(&Plan::of(&wish), uploader, Timestamp::from_millis(1_754_040_268_957));
-        let (logged, shown) = truth.photos().iter().map(|made| (logged(made), shown(made))).unzip();
-        let evidence = Evidence { logged, shown, deliveries: Some((40, 40)), ..Evidence::default() };
+        let (mut logged, shown): (Vec<_>, _) = truth.photos().iter().map(|made| (logged(made), shown(made))).unzip();
+        let mut known = BTreeSet::new();
+        for logged in &mut logged {
+            logged.founded = logged.faces.iter().flatten().copied().filter(|person| known.insert(*person)).collect();
+        }
+        let persons = known.iter().map(ToString::to_string).collect();
+        let census = Some(Census { persons, counter: 6 });
+        let evidence = Evidence { logged, shown, census, deliveries: Some((40, 40)), ..Evidence::default() };
         Self { truth, evidence }
     }
 
-    /// The number of a photo in which exactly these are.
+    /// The number of a photo in which so many are, all of whom are known already.
     fn photo(&self, faces: usize) -> usize {
-        let fits = |made: &Made| matches!(&made.fate, Fate::Taken(identities) if identities.len() == faces);
-        self.truth.photos().iter().position(fits).unwrap()
+        let fits = |logged: &Logged| logged.faces.len() == faces && logged.founded.is_empty();
+        self.evidence.logged.iter().position(fits).unwrap()
     }
 
     fn damaged(&self) -> usize {
@@ -67,9 +73,9 @@ fn logged(made: &Made) -> Logged {
     match &made.fate {
         Fate::Taken(identities) => {
             let faces = identities.iter().map(|identity| Some(person(identity + 1))).collect();
-            Logged { processed: 1, rejected: 0, decided, faces }
+            Logged { processed: 1, decided, faces, ..Logged::default() }
         }
-        Fate::Rejected(_) => Logged { processed: 0, rejected: 1, decided, faces: Vec::new() },
+        Fate::Rejected(_) => Logged { rejected: 1, decided, ..Logged::default() },
     }
 }
 
@@ -140,6 +146,7 @@ fn two_who_are_one_person_are_named() {
         for face in logged.faces.iter_mut().filter(|face| **face == Some(person(2))) {
             *face = Some(person(1));
         }
+        logged.founded.retain(|founded| *founded != person(2));
     }
     for shown in &mut run.evidence.shown {
         for names in [&mut shown.tagged].into_iter().chain(&mut shown.persons) {
@@ -148,7 +155,48 @@ fn two_who_are_one_person_are_named() {
             }
         }
     }
+    let census = run.evidence.census.as_mut().unwrap();
+    (census.counter, _) = (5, census.persons.remove("person2"));
     run.fails(&["no two are one person"], "person1 is identities 0, 1");
+}
+
+#[test]
+fn somebody_who_is_founded_and_in_no_photo_is_named() {
+    let mut run = Run::new();
+    let n = run.photo(1);
+    run.evidence.logged[n].founded = vec![person(7)];
+    let census = run.evidence.census.as_mut().unwrap();
+    (census.counter, _) = (7, census.persons.insert("person7".into()));
+    let words = format!("person7, who was founded with {}, is in no photo", run.image(n));
+    run.fails(&["everybody who is founded is in a photo"], &words);
+}
+
+#[test]
+fn somebody_who_is_founded_twice_is_named() {
+    let mut run = Run::new();
+    let n = run.photo(1);
+    run.evidence.logged[n].founded = vec![person(1)];
+    let words = format!("person1 was founded again, with {}", run.image(n));
+    run.fails(&["everybody who is founded is in a photo"], &words);
+}
+
+#[test]
+fn persons_whom_the_log_does_not_know_are_named_where_all_are_ours() {
+    let run = |without: &str, with: &str, counter: u64| {
+        let mut run = Run::new();
+        let census = run.evidence.census.as_mut().unwrap();
+        census.persons.remove(without);
+        census.persons.insert(with.to_owned());
+        census.counter = counter;
+        run
+    };
+    let name = ["the table has everybody once"];
+    let more = run("", "person7", 6);
+    more.fails(&name, "person7 has a PERSON row, and the log knows nobody of that name");
+    run("person3", "person1", 6).fails(&name, "person3 has no PERSON row");
+    run("", "person1", 8).fails(&name, "the counter is 8, and 6 persons were founded");
+    let among_others = Evidence { census: None, ..more.evidence };
+    assert!(Outcome::of(&more.truth, &among_others).holds(), "others may have put them there");
 }
 
 #[test]

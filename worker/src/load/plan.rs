@@ -41,6 +41,20 @@ pub enum Step {
     Reupload(usize),
 }
 
+impl Step {
+    /// The number of the photo that it is about.
+    pub fn photo(self) -> usize {
+        match self {
+            Self::Store(n) | Self::Row(n) | Self::LateRow(n) => n,
+            Self::Tell(n) | Self::Repeat(n) | Self::Reupload(n) => n,
+        }
+    }
+
+    fn is_again(self) -> bool {
+        matches!(self, Self::Repeat(_) | Self::Reupload(_))
+    }
+}
+
 /// The order of steps, and which files are damaged.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
@@ -98,6 +112,11 @@ impl Plan {
                 seed: wish.seed,
             },
         }
+    }
+
+    /// The steps in turns: what is done about a photo in one go, for one message.
+    pub fn turns(&self) -> impl Iterator<Item = &[Step]> {
+        self.steps.chunk_by(|step, next| step.photo() == next.photo() && !next.is_again())
     }
 
     /// How often anything is told.
@@ -186,6 +205,19 @@ mod tests {
             assert!(at(&plan, *step) > at(&plan, Step::Tell(*n)));
         }
         assert_eq!(plan.messages(), 240);
+    }
+
+    #[test]
+    fn a_turn_is_about_one_photo_and_has_one_message() {
+        for plan in [Plan::of(&wish(false)), Plan::of(&wish(true))] {
+            let is_message = |step: &&Step| matches!(step, Step::Tell(_) | Step::Repeat(_) | Step::Reupload(_));
+            for turn in plan.turns() {
+                assert!(turn.iter().all(|step| step.photo() == turn[0].photo()), "{turn:?}");
+                assert_eq!(turn.iter().filter(is_message).count(), 1, "{turn:?}");
+            }
+            assert_eq!(plan.turns().count(), plan.messages());
+            assert_eq!(plan.turns().flatten().copied().collect::<Vec<_>>(), plan.steps);
+        }
     }
 
     #[test]

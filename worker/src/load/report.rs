@@ -49,7 +49,8 @@ impl Report {
         if !figures.usage.is_empty() {
             let each = 1000.0 * figures.cpu() / figures.settled.max(1) as f64;
             rows.push(("CPU of all workers", format!("{:.1} s, {each:.0} ms a photo", figures.cpu())));
-            rows.push(("most memory of a worker", format!("{:.0} MB", figures.peak() as f64 / 1e6)));
+            let most = figures.peak() as f64 / 1e6;
+            rows.push(("most memory of a worker", format!("up to {most:.0} MB with those that decode for it")));
         }
         rows
     }
@@ -98,13 +99,18 @@ fn mark(check: &Check) -> &'static str {
     if check.holds() { "ok" } else { "NO" }
 }
 
-/// A length of time with as many digits as matter.
+/// A length of time with as many digits as matter. What is rounded is what is split: a minute has no sixtieth second.
 pub fn duration(seconds: f64) -> String {
-    match seconds {
-        ..1.0 => format!("{:.0} ms", seconds * 1000.0),
-        1.0..100.0 => format!("{seconds:.1} s"),
-        100.0..3600.0 => format!("{:.0} min {:02.0} s", (seconds / 60.0).floor(), seconds % 60.0),
-        _ => format!("{:.0} h {:02.0} min", (seconds / 3600.0).floor(), seconds % 3600.0 / 60.0),
+    let rounded = |unit: f64| (seconds / unit).round();
+    let (millis, tenths, whole, minutes) = (rounded(0.001), rounded(0.1), rounded(1.0), rounded(60.0));
+    if millis < 1000.0 {
+        format!("{millis} ms")
+    } else if tenths < 1000.0 {
+        format!("{:.1} s", tenths / 10.0)
+    } else if whole < 3600.0 {
+        format!("{} min {:02} s", (whole / 60.0).floor(), whole % 60.0)
+    } else {
+        format!("{} h {:02} min", (minutes / 60.0).floor(), minutes % 60.0)
     }
 }
 
@@ -132,5 +138,7 @@ mod tests {
     fn times_have_as_many_digits_as_matter() {
         let told = [0.0431, 0.9, 12.34, 125.0, 7380.0].map(duration);
         assert_eq!(told, ["43 ms", "900 ms", "12.3 s", "2 min 05 s", "2 h 03 min"]);
+        let nearly = [0.9996, 99.96, 119.7, 3599.6, 7199.0].map(duration);
+        assert_eq!(nearly, ["1.0 s", "1 min 40 s", "2 min 00 s", "1 h 00 min", "2 h 00 min"]);
     }
 }

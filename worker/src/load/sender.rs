@@ -1,7 +1,7 @@
 //! The platform's part: files, rows and messages, as the plan says.
 
 use std::{
-    collections::VecDeque,
+    collections::HashSet,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -9,11 +9,12 @@ use std::{
 use sparks_domain::Timestamp;
 use sparks_engine::{Clock, Content, Platform, Queue, Upload};
 use tokio::{
-    task::{JoinSet, spawn_blocking},
-    time::{Instant, Interval, sleep_until},
+    sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel},
+    task::JoinSet,
+    time::{Instant, sleep_until},
 };
 
-use super::{Plan, Step, Truth};
+use super::{Easel, Plan, Step, Truth};
 use crate::rate::Rate;
 
 /// Who tells the queue of an upload.
@@ -67,10 +68,13 @@ struct Stored {
     bytes: u64,
 }
 
+/// When the row of this photo is due.
+type Late = (Instant, usize);
+
 /// So long after its message comes a row that is late: workers have looked for it by then.
 const LATE: Duration = Duration::from_secs(3);
-/// Originals that are made at once before anybody is told.
-const AT_ONCE: usize = 4;
+/// Photos that are under way at once: one by one, the sender would set the pace.
+const AT_ONCE: usize = 8;
 
 impl Ledger {
     /// Nothing is done yet about so many photos.
@@ -99,14 +103,15 @@ impl Sender {
         if self.bucket_tells {
             return Ok(());
         }
+        let mut easel = Easel::new(&self.plan, 0..self.truth.photos().len());
         let mut tasks = JoinSet::new();
-        for n in 0..self.truth.photos().len() {
+        while let Some((n, file)) = easel.next().await? {
             while tasks.len() >= AT_ONCE {
                 tasks.join_next().await.transpose()?.transpose()?;
                 progress();
             }
             let sender = self.clone();
-            tasks.spawn(async move { sender.store(n).await });
+            tasks.spawn(async move { sender.store(n, file).await });
         }
         while let Some(stored) = tasks.join_next().await {
             stored??;
@@ -115,77 +120,90 @@ impl Sender {
         Ok(())
     }
 
-    /// Does everything that is left to do, step by step.
+    /// Does everything that is left to do.
     pub async fn send(&self) -> anyhow::Result<()> {
+        let (late, rows) = unbounded_channel();
+        tokio::try_join!(self.take_turns(late), self.make_late_rows(rows))?;
+        Ok(())
+    }
+
+    /// Begins turn after turn, as quickly as may be. Several photos are under way at once, but no photo twice.
+    async fn take_turns(&self, late: UnboundedSender<Late>) -> anyhow::Result<()> {
+        let uploads = self.plan.turns().filter(|turn| self.has_upload(turn));
+        let mut easel = Easel::new(&self.plan, uploads.map(|turn| turn[0].photo()));
         let mut ticks = self.rate.map(Rate::ticks);
-        let mut late: VecDeque<(Instant, usize)> = VecDeque::new();
-        for step in &self.plan.steps {
-            while let Some((_, n)) = late.pop_front_if(|(due, _)| *due <= Instant::now()) {
-                self.make_row(n).await?;
+        let (mut tasks, mut busy) = (JoinSet::new(), HashSet::new());
+        for turn in self.plan.turns() {
+            let n = turn[0].photo();
+            let file = if self.has_upload(turn) { easel.next().await?.map(|(_, file)| file) } else { None };
+            loop {
+                let must_wait = tasks.len() >= AT_ONCE || busy.contains(&n);
+                let ended = if must_wait { tasks.join_next().await } else { tasks.try_join_next() };
+                let Some(ended) = ended else { break };
+                let ended: anyhow::Result<usize> = ended?;
+                busy.remove(&ended?);
             }
-            match *step {
-                Step::Store(_) if !self.bucket_tells || self.teller == Teller::Bucket => {}
-                Step::Store(n) => {
-                    self.note(n);
-                    self.store(n).await?;
-                }
-                Step::Row(n) => self.make_row(n).await?,
-                Step::LateRow(n) => late.push_back((Instant::now() + LATE, n)),
-                Step::Tell(n) => {
-                    tick(&mut ticks).await;
-                    self.tell(n).await?;
-                }
-                Step::Repeat(n) => {
-                    tick(&mut ticks).await;
-                    self.repeat(n).await?;
-                }
-                Step::Reupload(n) => {
-                    tick(&mut ticks).await;
-                    self.reupload(n).await?;
-                }
+            if let Some(ticks) = &mut ticks {
+                ticks.tick().await;
             }
+            busy.insert(n);
+            let (sender, turn, late) = (self.clone(), turn.to_vec(), late.clone());
+            tasks.spawn(async move { sender.take(&turn, file, &late).await.map(|()| n) });
         }
-        for (due, n) in late {
+        while let Some(ended) = tasks.join_next().await {
+            ended??;
+        }
+        Ok(())
+    }
+
+    /// Makes rows when they are due, until nobody is left who is late.
+    async fn make_late_rows(&self, mut late: UnboundedReceiver<Late>) -> anyhow::Result<()> {
+        while let Some((due, n)) = late.recv().await {
             sleep_until(due).await;
             self.make_row(n).await?;
         }
         Ok(())
     }
 
-    async fn tell(&self, n: usize) -> anyhow::Result<()> {
-        let now = self.note(n);
-        match self.teller {
-            Teller::Bucket => self.store(n).await?,
-            Teller::Sender => self.message(n, now, "first").await?,
+    /// Takes a turn, step by step.
+    async fn take(&self, turn: &[Step], mut file: Option<Vec<u8>>, late: &UnboundedSender<Late>) -> anyhow::Result<()> {
+        for step in turn.iter().copied() {
+            let n = step.photo();
+            if let Some(file) = file.take_if(|_| self.is_upload(step)) {
+                self.note(n);
+                self.store(n, file).await?;
+            }
+            match step {
+                Step::Row(_) => self.make_row(n).await?,
+                Step::LateRow(_) => late.send((Instant::now() + LATE, n))?,
+                Step::Tell(_) if self.teller == Teller::Sender => self.message(n, self.note(n), "first").await?,
+                // The bucket says nothing twice by itself: only who sends messages can.
+                Step::Repeat(_) => self.message(n, self.note(n), "repeat").await?,
+                Step::Reupload(_) if self.teller == Teller::Sender => {
+                    self.message(n, self.clock.now(), "again").await?;
+                }
+                Step::Store(_) | Step::Tell(_) | Step::Reupload(_) => {}
+            }
         }
-        self.count();
+        self.ledger.lock().messages += 1;
         Ok(())
     }
 
-    /// The bucket says nothing twice by itself: only who sends messages can.
-    async fn repeat(&self, n: usize) -> anyhow::Result<()> {
-        let first = self.ledger.lock().told[n].unwrap_or_else(|| self.clock.now());
-        self.message(n, first, "repeat").await?;
-        self.count();
-        Ok(())
-    }
-
-    async fn reupload(&self, n: usize) -> anyhow::Result<()> {
-        self.store(n).await?;
-        if self.teller == Teller::Sender {
-            self.message(n, self.clock.now(), "again").await?;
+    /// Whether a file is stored with this step: not if it is there already, nor before the bucket is to tell of it.
+    fn is_upload(&self, step: Step) -> bool {
+        match step {
+            Step::Store(_) => self.bucket_tells && self.teller == Teller::Sender,
+            Step::Tell(_) => self.teller == Teller::Bucket,
+            Step::Reupload(_) => true,
+            Step::Row(_) | Step::LateRow(_) | Step::Repeat(_) => false,
         }
-        self.count();
-        Ok(())
     }
 
-    async fn store(&self, n: usize) -> anyhow::Result<()> {
-        let plan = Arc::clone(&self.plan);
-        let file = spawn_blocking(move || {
-            let file = plan.album.photo(n).jpeg;
-            plan.damage[n].map_or(file.clone(), |damage| damage.done_to(file))
-        });
-        let file = file.await?;
+    fn has_upload(&self, turn: &[Step]) -> bool {
+        turn.iter().any(|step| self.is_upload(*step))
+    }
+
+    async fn store(&self, n: usize, file: Vec<u8>) -> anyhow::Result<()> {
         let (key, bytes) = (&self.truth.photos()[n].key, file.len() as u64);
         let version = self.platform.store(key, file, Content::picture("image/jpeg")).await?;
         self.ledger.lock().stored[n] = Some(Stored { version, bytes });
@@ -225,14 +243,8 @@ impl Sender {
     fn note(&self, n: usize) -> Timestamp {
         *self.ledger.lock().told[n].get_or_insert_with(|| self.clock.now())
     }
-
-    fn count(&self) {
-        self.ledger.lock().messages += 1;
-    }
 }
 
-async fn tick(ticks: &mut Option<Interval>) {
-    if let Some(ticks) = ticks {
-        ticks.tick().await;
-    }
-}
+#[cfg(test)]
+#[path = "sender_tests.rs"]
+mod tests;

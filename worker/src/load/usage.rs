@@ -9,7 +9,7 @@ pub struct Usage {
     pub cpu: f64,
     /// Bytes in memory now.
     pub memory: u64,
-    /// The most bytes that the worker itself ever had in memory.
+    /// The most bytes that each of them ever had in memory, which need not have been at the same moment.
     pub peak: u64,
 }
 
@@ -32,9 +32,7 @@ impl Usage {
             let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
             sum.cpu += stat.ticks as f64 / rustix::param::clock_ticks_per_second() as f64;
             sum.memory += kib(&status, "VmRSS:") << 10;
-            if owner == *pid {
-                sum.peak = kib(&status, "VmHWM:") << 10;
-            }
+            sum.peak += kib(&status, "VmHWM:") << 10;
         }
         workers.iter().map(|pid| usage.get(pid).copied().unwrap_or_default()).collect()
     }

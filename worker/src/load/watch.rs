@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use sparks_domain::{Event, PersonId, Position, Recorded, Timestamp};
+use sparks_domain::{Event, ImageId, PersonId, Position, Recorded, Timestamp};
 use sparks_engine::{Maintenance, Queue};
 
 use super::{Fleet, Ledger, Truth, usage::Usage};
@@ -22,6 +22,8 @@ pub struct Logged {
     pub decided: Option<Timestamp>,
     /// Who its faces were decided to be, before anybody was joined.
     pub faces: Vec<Option<PersonId>>,
+    /// Who was founded with it.
+    pub founded: Vec<PersonId>,
 }
 
 /// How things were at one moment.
@@ -180,7 +182,7 @@ impl Watch {
             }
             for recorded in &events {
                 self.position.pass_event(recorded);
-                if let Some(n) = recorded.event.image().and_then(|image| self.truth.number(image)) {
+                if let Some(n) = photo(&recorded.event).and_then(|image| self.truth.number(image)) {
                     self.logged[n].note(recorded);
                 }
             }
@@ -197,6 +199,10 @@ impl Logged {
                 self.faces = event.faces.iter().map(|face| face.verdict.person()).collect();
             }
             Event::PhotoRejected(_) => self.rejected += 1,
+            Event::PersonsAllocated(event) => {
+                self.founded.extend(event.persons.iter().map(|allocation| allocation.person));
+                return;
+            }
             Event::FacesReviewed(event) => {
                 for face in &event.faces {
                     if let Some(known) = self.faces.get_mut(usize::from(face.n)) {
@@ -208,5 +214,13 @@ impl Logged {
             _ => return,
         }
         self.decided.get_or_insert(recorded.when);
+    }
+}
+
+/// The photo that an event came of: strangers are founded with one.
+fn photo(event: &Event) -> Option<&ImageId> {
+    match event {
+        Event::PersonsAllocated(event) => Some(&event.image_id),
+        event => event.image(),
     }
 }

@@ -1,14 +1,13 @@
 //! Whether news of an upload reaches the queue: from the bucket itself, through a topic, or through EventBridge.
 
-use aws_sdk_s3::types::{
-    Event, FilterRuleName, NotificationConfiguration, NotificationConfigurationFilter, S3KeyFilter,
-};
+use aws_sdk_s3::types::NotificationConfiguration;
 use aws_sdk_sqs::types::QueueAttributeName;
 
 use super::{Doctor, SET_UP, policy::lets, queues::Queue};
 use crate::{
     Estate,
     names::{bucket_arn, is_fifo},
+    notified::covers,
     setup::{bucket, queues},
 };
 
@@ -112,15 +111,4 @@ fn tells_queue(found: &NotificationConfiguration, queue: &str, prefix: &str) -> 
 fn told_topics<'a>(found: &'a NotificationConfiguration, prefix: &str) -> impl Iterator<Item = &'a str> {
     let known = found.topic_configurations().iter();
     known.filter(move |known| covers(known.filter(), known.events(), prefix)).map(|known| known.topic_arn())
-}
-
-/// Whether somebody hears of all new objects that begin like this.
-fn covers(filter: Option<&NotificationConfigurationFilter>, events: &[Event], prefix: &str) -> bool {
-    let rules = filter.and_then(|filter| filter.key()).map(S3KeyFilter::filter_rules).unwrap_or_default();
-    let fits = rules.iter().all(|rule| match (rule.name(), rule.value()) {
-        (Some(FilterRuleName::Prefix), Some(value)) => prefix.starts_with(value),
-        (Some(FilterRuleName::Suffix), Some(value)) => value.is_empty(),
-        _ => true,
-    });
-    fits && events.iter().any(|event| ["s3:ObjectCreated:*", "s3:*"].contains(&event.as_str()))
 }

@@ -10,7 +10,10 @@ use aws_sdk_s3::{
 };
 
 use super::Listener;
-use crate::trouble::{Trouble, once_seen, patiently};
+use crate::{
+    notified::covers,
+    trouble::{Trouble, once_seen, patiently},
+};
 
 /// Whether the bucket is there.
 pub(crate) async fn exists(client: &Client, bucket: &str) -> Result<bool, Trouble> {
@@ -52,16 +55,14 @@ pub(crate) fn nothing() -> NotificationConfiguration {
 
 /// Whether the listener hears of objects that begin like this.
 pub(crate) fn tells(found: &NotificationConfiguration, listener: &Listener, prefix: &str) -> bool {
-    let is_prefix = |filter: Option<&NotificationConfigurationFilter>| {
-        let rules = filter.and_then(|filter| filter.key()).map(S3KeyFilter::filter_rules).unwrap_or_default();
-        rules.iter().all(|rule| rule.name() != Some(&FilterRuleName::Prefix) || rule.value() == Some(prefix))
-    };
     match listener {
         Listener::Queue(arn) => {
-            found.queue_configurations().iter().any(|known| known.queue_arn() == arn && is_prefix(known.filter()))
+            let mut known = found.queue_configurations().iter().filter(|known| known.queue_arn() == arn);
+            known.any(|known| covers(known.filter(), known.events(), prefix))
         }
         Listener::Topic(arn) => {
-            found.topic_configurations().iter().any(|known| known.topic_arn() == arn && is_prefix(known.filter()))
+            let mut known = found.topic_configurations().iter().filter(|known| known.topic_arn() == arn);
+            known.any(|known| covers(known.filter(), known.events(), prefix))
         }
     }
 }
