@@ -44,6 +44,7 @@ OF_KEDA = {
 # The permission that each call needs. One that is not here is a finding: somebody has to look it up.
 PERMISSIONS = {
     "batch_get_item": {"dynamodb:BatchGetItem"},
+    "transact_get_items": {"dynamodb:GetItem"},
     "change_message_visibility": {"sqs:ChangeMessageVisibility"},
     "change_message_visibility_batch": {"sqs:ChangeMessageVisibility"},
     "delete_message_batch": {"sqs:DeleteMessage"},

@@ -116,7 +116,8 @@ async fn taggings(store: &DynamoStore) -> usize {
     store.query(&Query { filter, after: None, limit: 1000, backwards: false }).await.unwrap().items.len()
 }
 
-async fn with_image_row(emulator: &Emulator) -> (Tables, DynamoStore) {
+/// Tables in which the platform has made the photo's row.
+pub async fn with_image_row(emulator: &Emulator) -> (Tables, DynamoStore) {
     let (tables, connection) = (emulator.tables().await, emulator.connect().await);
     let store = DynamoStore::open(&connection, tables.clone(), 8).await.unwrap();
     let row = set(&Key::image(&image(1), &uploader()), Presence::Any, json!({ "entityType": "IMAGE" }));
