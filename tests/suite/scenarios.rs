@@ -67,3 +67,5 @@ mod truth;
 mod twice;
 #[path = "scenarios/waiting.rs"]
 mod waiting;
+#[path = "scenarios/watched.rs"]
+mod watched;
