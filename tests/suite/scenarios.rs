@@ -15,6 +15,8 @@ mod by_hand;
 mod chaos;
 #[path = "scenarios/command_line.rs"]
 mod command_line;
+#[path = "scenarios/corpus.rs"]
+mod corpus;
 #[path = "scenarios/dead_letters.rs"]
 mod dead_letters;
 #[path = "scenarios/doctor.rs"]
