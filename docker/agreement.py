@@ -196,7 +196,7 @@ def resources_agree():
         "docker/compose.yaml": (int(compose()["worker"]["environment"]["SPARKS_JOBS"]), compose()["worker"]["mem_limit"]),
     }
     for where, (jobs, memory) in places.items():
-        needed = jobs * CLOUD["limits.max_memory_mb"] * 3 // 2 + WORKER_MEMORY
+        needed = jobs * CLOUD["limits.max_memory_mb"] + WORKER_MEMORY
         if mebibytes(memory) < needed:
             yield f"{where}: {memory} of memory are less than the {needed} MiB that {jobs} photos at once may take"
     for where, cores, jobs in [

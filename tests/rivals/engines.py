@@ -4,12 +4,15 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 from dataclasses import asdict, dataclass, field
 
 import workshop
 from workshop import HOME, SHOP
 
 NAMES = ["ours", "turbo", "sharp-clones", "sharp-chained", "pyvips-clones", "pyvips-chained", "pillow", "ingest"]
+
+TURBO = "one decode; libjpeg-turbo for baseline at five eighths or more, our own decoder otherwise"
 
 
 @dataclass(frozen=True)
@@ -31,15 +34,19 @@ def engine(name, cores):
     if name == "ours":
         return _ours(name, workshop.develop(), cores, "one decode, by a decoder in Rust")
     if name == "turbo":
-        return _ours(name, workshop.develop_turbo(), cores, "one decode, by libjpeg-turbo")
+        return _ours(name, workshop.develop_turbo(), cores, TURBO)
     if name == "ingest":
         return _ingest(cores)
     library, _, form = name.partition("-")
     return {"sharp": _sharp, "pyvips": _pyvips, "pillow": _pillow}[library](name, form, cores)
 
 
-def knows_sharp_yuv(program):
-    """Whether our engine was built with it."""
+def knows_sharp_yuv(names):
+    """Whether our engine was built with it, in whichever of its forms takes part."""
+    programs = {"ours": "develop", "turbo": "develop-turbo"}
+    program = next((workshop.PROGRAMS / programs[name] for name in names if name in programs), None)
+    if program is None:
+        return False
     return "sharp" in subprocess.run([program, "--help"], capture_output=True, text=True, check=True).stdout
 
 
@@ -117,6 +124,15 @@ def _rival(command, form, **more):
         return _figures([*command, json.dumps(job)])
 
     return start
+
+
+def self_test():
+    """A process and its child have their memory summed."""
+    each = 64 << 20
+    hold = f"held = b'x' * {each}; import time; time.sleep(0.5)"
+    both = f"import os\nchild = os.fork()\n{hold}\nchild and os.wait()"
+    taken = _figures([sys.executable, "-B", HOME / "contestants" / "whole.py", sys.executable, "-c", both])
+    assert taken["rss"] > 2 * each, f"{taken['rss']} bytes of {2 * each}"
 
 
 def _figures(command, settings=None):

@@ -19,7 +19,10 @@ def main():
     parser.add_argument("--photos", type=int, metavar="N", help="only N of the photos, spread over all sizes")
     wishes = parser.parse_args()
     photos = album.photos(wishes.photos_dir, wishes.photos)
-    python, sparks, sharp = workshop.python_with_dlib(), workshop.sparks(), engines.engine("sharp-clones", 2)
+    try:
+        python, sparks, sharp = workshop.python_with_dlib(), workshop.sparks(), engines.engine("sharp-clones", 2)
+    except workshop.Missing as missing:
+        raise SystemExit(f"faces: {missing}") from None
     print(album.describe(photos))
     sides = {"platform": lambda: _platform(photos, sharp, python), "ours": lambda: _ours(photos, sparks)}
     taken = {name: [] for name in sides}

@@ -25,6 +25,7 @@ def main():
     wishes = _wishes()
     if wishes.self_test:
         judge.self_test()
+        engines.self_test()
         print("self-test passed")
         return
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: wishes.cores])
@@ -61,7 +62,7 @@ def _wishes():
     parser.add_argument("--list", action="store_true", help="also the SSIM of each photo")
     parser.add_argument("--json", metavar="FILE", help="every figure of every round")
     parser.add_argument("--plot", metavar="FILE", help="PNG, SVG or PDF [target/rivals/rivals.png]")
-    parser.add_argument("--self-test", action="store_true", help="check the SSIM and end")
+    parser.add_argument("--self-test", action="store_true", help="check SSIM and memory, and end")
     wishes = parser.parse_args()
     wishes.engines = wishes.engines.split(",")
     if unknown := [name for name in wishes.engines if name not in engines.NAMES]:
@@ -85,8 +86,7 @@ def _contestants(wishes):
 
 
 def _rows(wishes, contestants):
-    ours = [engine.name for engine in contestants if engine.name in ("ours", "turbo")]
-    sharp_yuv = bool(ours) and engines.knows_sharp_yuv(SHOP / "programs" / "develop")
+    sharp_yuv = engines.knows_sharp_yuv([engine.name for engine in contestants])
     wanted = {"standard": rows.standard(), "platform": rows.platform(int(wishes.platform_ours.strip("m")), sharp_yuv)}
     return [row for name, row in wanted.items() if wishes.row in (name, "all")]
 

@@ -4,7 +4,8 @@ EXPLANATION = """\
 Each engine is a process of its own and reads the photos from disk (cached); the engines run in turns. How many photos
 in flight with how many threads is best for a rival was tried before. photos/s: wall time of the work alone, without
 start-up. CPU: user and system time of the work, all threads and children. RSS: the peak of the process, children added.
-`ingest` is the exception: all of its process, start-up included.
+`ingest` is the exception: all of its processes, start-up included; its memory is the largest sum of the worker and those that
+decode for it, looked at every 20 ms, with shared pages once (PSS).
 x is the ratio to the best form of sharp, the median over rounds (min..max). SSIM: 11 x 11 Gaussian, mean over photos,
 against Lanczos in floats from the full original; d is the distance to the best form of sharp."""
 

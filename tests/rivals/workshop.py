@@ -8,7 +8,6 @@ import shutil
 import subprocess
 import sys
 import tomllib
-import venv
 from pathlib import Path
 
 HOME = Path(__file__).resolve().parent
@@ -33,21 +32,24 @@ def say(text):
 def python_with_libraries():
     """The interpreter of a virtual environment with what requirements.txt lists."""
     python = PYTHON / "bin" / "python"
-    if _is_new(PYTHON, HOME / "requirements.txt"):
+    listing = (HOME / "requirements.txt").read_bytes()
+    if _is_new(PYTHON, listing):
         say("installing pyvips, Pillow, numpy and matplotlib under target/rivals/python")
-        venv.create(PYTHON, with_pip=True, clear=True)
+        _make_venv(PYTHON)
         _run([python, "-m", "pip", "install", "--quiet", "-r", HOME / "requirements.txt"])
-        _remember(PYTHON, HOME / "requirements.txt")
+        _remember(PYTHON, listing)
     return python
 
 
 def python_with_dlib():
     """The interpreter of another one, with dlib and its models: 100 MB that only `faces` needs."""
     python = SHOP / "dlib" / "bin" / "python"
-    if not python.exists():
+    listing = "\n".join(DLIB).encode()
+    if _is_new(SHOP / "dlib", listing):
         say("installing dlib and its models under target/rivals/dlib")
-        venv.create(SHOP / "dlib", with_pip=True, clear=True)
+        _make_venv(SHOP / "dlib")
         _run([python, "-m", "pip", "install", "--quiet", *DLIB])
+        _remember(SHOP / "dlib", listing)
     return python
 
 
@@ -66,12 +68,13 @@ def node_with_sharp():
     """The folder whose node_modules has sharp."""
     if not shutil.which("node") or not shutil.which("npm"):
         raise Missing("node and npm are missing, for sharp: install Node.js 20.9 or later, or leave sharp out of --engines")
-    if _is_new(NODE, HOME / "package.json"):
+    listing = (HOME / "package.json").read_bytes()
+    if _is_new(NODE, listing):
         say("installing sharp under target/rivals/node")
         NODE.mkdir(parents=True, exist_ok=True)
         shutil.copy(HOME / "package.json", NODE)
         _run(["npm", "install", "--no-fund", "--no-audit", "--loglevel=error"], cwd=NODE)
-        _remember(NODE, HOME / "package.json")
+        _remember(NODE, listing)
     return NODE
 
 
@@ -123,7 +126,16 @@ def _built(name, package, flags, path):
     return shutil.copy(program, PROGRAMS / name)
 
 
+def _make_venv(folder):
+    """By another process, whose complaint about a missing part of Python is shown."""
+    try:
+        _run([sys.executable, "-m", "venv", "--clear", folder])
+    except Missing as missing:
+        raise Missing(f"no virtual environment can be made (on Debian: apt install python3-venv): {missing}") from None
+
+
 def _is_new(folder, listing):
+    """What was installed to its end has a mark; what was not is made anew."""
     mark = folder / "installed"
     return not mark.exists() or mark.read_text() != _digest(listing)
 
@@ -133,8 +145,13 @@ def _remember(folder, listing):
 
 
 def _digest(listing):
-    return hashlib.sha256(listing.read_bytes()).hexdigest()
+    return hashlib.sha256(listing).hexdigest()
 
 
 def _run(command, **options):
-    subprocess.run([str(part) for part in command], check=True, stdout=sys.stderr, **options)
+    command = [str(part) for part in command]
+    try:
+        subprocess.run(command, check=True, stdout=sys.stderr, **options)
+    except (OSError, subprocess.CalledProcessError) as error:
+        why = f"it ended with {error.returncode}" if isinstance(error, subprocess.CalledProcessError) else error
+        raise Missing(f"`{' '.join(command)}`: {why}") from None

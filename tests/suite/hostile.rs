@@ -4,6 +4,7 @@
 mod hostile {
     mod fuzzed;
     mod orientation;
+    mod pngs;
     mod pngsuite;
     mod torn;
 

@@ -15,6 +15,8 @@ mod by_hand;
 mod chaos;
 #[path = "scenarios/command_line.rs"]
 mod command_line;
+#[path = "scenarios/corpus.rs"]
+mod corpus;
 #[path = "scenarios/dead_letters.rs"]
 mod dead_letters;
 #[path = "scenarios/doctor.rs"]
@@ -67,3 +69,5 @@ mod truth;
 mod twice;
 #[path = "scenarios/waiting.rs"]
 mod waiting;
+#[path = "scenarios/watched.rs"]
+mod watched;

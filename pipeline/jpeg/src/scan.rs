@@ -62,8 +62,10 @@ impl<'a> Scan<'a> {
         let (named, after) = after.split_at_checked(usize::from(*count) * 2)?;
         let [from, to, approximation, ..] = *after else { return None };
         let pass = Pass::of(frame.progressive, from.into(), to.into(), approximation)?;
-        let part = |named: &[u8]| Part::of(named[0], named[1], frame, tables);
-        let mut parts = named.chunks_exact(2).map(part).collect::<Option<Vec<_>>>()?;
+        let mut parts = Vec::with_capacity(frame.components().len());
+        for named in named.chunks_exact(2) {
+            parts.push(Part::of(named[0], named[1], &parts, frame, tables)?);
+        }
         let mut units = frame.units();
         // A component alone has its blocks row by row, and only those within the picture.
         if let [part] = parts.as_mut_slice() {
@@ -91,8 +93,8 @@ impl<'a> Scan<'a> {
             }
             tally.missing += (to - from - read) as u64;
             from = to;
-            rest = match after {
-                [0xff, marker, after @ ..] if RESTARTS.contains(marker) => after,
+            rest = match after.get(fill_bytes(after)..) {
+                Some([0xff, marker, after @ ..]) if RESTARTS.contains(marker) => after,
                 _ => break,
             };
         }
@@ -125,9 +127,17 @@ impl<'a> Scan<'a> {
     }
 }
 
+/// How many bytes stand before a marker for nothing: any number of 0xff may.
+fn fill_bytes(data: &[u8]) -> usize {
+    data.windows(2).take_while(|pair| **pair == [0xff, 0xff]).count()
+}
+
 impl<'a> Part<'a> {
-    fn of(id: u8, codes: u8, frame: &Frame, tables: &'a Tables) -> Option<Self> {
-        let component = frame.components().iter().position(|component| component.id == id)?;
+    /// Where several components have one name, it is the next that is not in the scan yet.
+    fn of(id: u8, codes: u8, before: &[Self], frame: &Frame, tables: &'a Tables) -> Option<Self> {
+        let is_free = |number: usize| before.iter().all(|part| part.component != number);
+        let mut components = frame.components().iter().enumerate();
+        let (component, _) = components.find(|(number, component)| component.id == id && is_free(*number))?;
         let Component { across, down, .. } = frame.components()[component];
         Some(Self { component, across, down, dc: tables.dc(codes >> 4), ac: tables.ac(codes & 15) })
     }

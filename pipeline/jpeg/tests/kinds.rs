@@ -159,6 +159,34 @@ fn scan(file: &[u8]) -> usize {
 }
 
 #[test]
+fn restarts_may_have_any_number_of_fill_bytes_before_them() {
+    for name in ["420-restarts", "420-progressive-restarts"] {
+        let file = picture(name);
+        let (head, pixels) = file.split_at(scan(&file));
+        let is_restart = |at: usize| pixels[at] == 0xff && pixels.get(at + 1).is_some_and(|next| next & 0xf8 == 0xd0);
+        let filled: Vec<u8> = (0..pixels.len())
+            .flat_map(|at| std::iter::repeat_n(pixels[at], if is_restart(at) { 1 + at % 4 } else { 1 }))
+            .collect();
+        assert!(filled.len() > pixels.len());
+        assert_eq!(decode(&[head, &filled].concat(), 4), decode(&file, 4), "{name}");
+    }
+}
+
+#[test]
+fn colours_of_one_name_are_taken_in_order() {
+    for name in ["420", "444", "cmyk", "420-restarts"] {
+        let (file, mut same) = (picture(name), picture(name));
+        let frame = file.windows(2).position(|pair| pair[0] == 0xff && pair[1] == 0xc0).expect("a frame");
+        let count = usize::from(file[frame + 9]);
+        for colour in 0..count {
+            same[frame + 10 + colour * 3] = 1;
+            same[scan(&file) + 5 + colour * 2] = 1;
+        }
+        assert_eq!(decode(&same, 4), decode(&file, 4), "{name}");
+    }
+}
+
+#[test]
 fn half_a_picture_is_refused() {
     for (name, file) in pictures() {
         let middle = (scan(&file) + file.len()) / 2;

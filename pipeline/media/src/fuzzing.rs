@@ -14,5 +14,5 @@ pub fn exif(tiff: &[u8]) {
 
 /// All checks before the first pixel. How much memory the picture will need, if it passes.
 pub fn admit(lab: &Lab, original: &[u8]) -> Result<u64, Rejection> {
-    lab.admit(original).map(|admitted| admitted.header.memory(admitted.eighths))
+    lab.admit(original).map(|admitted| admitted.memory())
 }

@@ -3,7 +3,7 @@
 use sparks_domain::{RejectCode, Rejection};
 
 use self::{gif::Gif, png::Png, webp::WebP};
-use crate::{format::Format, reject};
+use crate::{format::Format, reject, variant::Plan};
 
 mod gif;
 pub(crate) mod jpeg;
@@ -61,23 +61,25 @@ pub(crate) fn read(format: Format, file: &[u8]) -> Result<Header<'_>, Rejection>
 }
 
 impl Header<'_> {
-    /// Besides the pixels: both variants, and the encoder at work on one.
-    const VARIANTS: u64 = 48 << 20;
-
-    /// The most that this picture needs at any moment from its file to its variants, the file included, where so many
-    /// eighths of its size are enough. Decoding is followed by shrinking, which needs the pixels, those of four channels once
-    /// more, and a strip as high as the picture.
+    /// The most that this picture needs at any moment from its file to these prints, where so many eighths of its size are
+    /// enough. The file counts twice, as the worker keeps it while another process decodes it. Decoding is followed by
+    /// shrinking, which needs the pixels, those of four channels once more, and the prints; and that by encoding, which does
+    /// not need the pixels any more.
     ///
     /// Only for sizes within the limits: the answer may take as long as they are large.
-    pub(crate) fn memory(&self, eighths: u32) -> u64 {
+    pub(crate) fn memory(&self, eighths: u32, prints: [&Plan; 2]) -> u64 {
         let pixels = u64::from(self.width) * u64::from(self.height);
-        let (decoding, shrinking) = match &self.picture {
-            Picture::Jpeg(frame) => (frame.memory(eighths), 0),
-            Picture::Png(png) => (png.memory(), if png.has_alpha() { 8 } else { 3 }),
-            Picture::WebP(webp) => (webp.memory(), if webp.has_alpha { 8 } else { 3 }),
-            Picture::Gif(gif) => (gif.memory(), 8),
+        let (decoding, shrinking, eighths) = match &self.picture {
+            Picture::Jpeg(frame) => (frame.memory(eighths), frame.memory(eighths), eighths),
+            Picture::Png(png) => (png.memory(), pixels * if png.has_alpha() { 8 } else { 3 }, 8),
+            Picture::WebP(webp) => (webp.memory(), pixels * if webp.has_alpha { 8 } else { 3 }, 8),
+            Picture::Gif(gif) => (gif.memory(), pixels * 8, 8),
         };
-        self.file_bytes + decoding.max(pixels * shrinking) + Self::VARIANTS
+        let most = |each: fn(&Plan) -> u64| prints.iter().map(|plan| each(plan)).max().unwrap_or_default();
+        let printed: u64 = prints.iter().map(|plan| plan.printed()).sum();
+        let printing = shrinking + printed + most(Plan::strip) * u64::from(eighths) / 8;
+        let encoding = printed + most(Plan::encoding);
+        2 * self.file_bytes + decoding.max(printing).max(encoding)
     }
 }
 

@@ -49,7 +49,7 @@ impl Lab {
         let size = (header.width, header.height);
         let [large, medium] = [&self.large, &self.medium].map(|spec| spec.plan(size, exif.orientation));
         let eighths = large.eighths().max(medium.eighths());
-        self.limits.check(format, &header, eighths)?;
+        self.limits.check(format, &header, || header.memory(eighths, [&large, &medium]))?;
         if format == Format::Jpeg {
             self.limits.check_scans(sparks_jpeg::scans(original).map_err(header::jpeg::rejection)?)?;
         }
@@ -60,12 +60,19 @@ impl Lab {
 /// A file that may be decoded, and what is to be made of it.
 pub(crate) struct Admitted<'a> {
     pub(crate) format: Format,
-    pub(crate) header: Header<'a>,
+    header: Header<'a>,
     exif: Exif,
     large: Plan,
     medium: Plan,
     /// How much of its size is enough for both.
-    pub(crate) eighths: u32,
+    eighths: u32,
+}
+
+impl Admitted<'_> {
+    /// What it will need.
+    pub(crate) fn memory(&self) -> u64 {
+        self.header.memory(self.eighths, [&self.large, &self.medium])
+    }
 }
 
 impl Default for Lab {

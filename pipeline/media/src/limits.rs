@@ -32,7 +32,7 @@ impl Default for Limits {
             max_metadata_bytes: 1_048_576,
             max_frames: 1000,
             max_scans: 32,
-            max_memory: 512 << 20,
+            max_memory: 480 << 20,
         }
     }
 }
@@ -46,12 +46,13 @@ impl Limits {
         Err(reject(RejectCode::TooManyBytes, format!("a file of {bytes} bytes is over the limit of {limit} bytes")))
     }
 
-    /// All that a header says, before a byte is allocated for it.
-    pub(crate) fn check(&self, format: Format, header: &Header<'_>, eighths: u32) -> Result<(), Rejection> {
+    /// All that a header says, before a byte is allocated for it. How much memory it needs is asked only of what has a size
+    /// within the limits.
+    pub(crate) fn check(&self, format: Format, header: &Header<'_>, memory: impl Fn() -> u64) -> Result<(), Rejection> {
         self.check_size(header.width, header.height)?;
         self.check_metadata(header.metadata_bytes)?;
         self.check_frames(format, header.frames)?;
-        self.check_memory(format, header, eighths)
+        self.check_memory(format, header, memory())
     }
 
     pub(crate) fn check_size(&self, width: u32, height: u32) -> Result<(), Rejection> {
@@ -100,8 +101,7 @@ impl Limits {
         Err(reject(RejectCode::Damaged, message))
     }
 
-    fn check_memory(&self, format: Format, header: &Header<'_>, eighths: u32) -> Result<(), Rejection> {
-        let memory = header.memory(eighths);
+    fn check_memory(&self, format: Format, header: &Header<'_>, memory: u64) -> Result<(), Rejection> {
         if memory <= self.max_memory {
             return Ok(());
         }

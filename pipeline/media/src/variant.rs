@@ -86,6 +86,29 @@ impl Plan {
         Self { part: [left * across, top * down, width * across, height * down], ..*self }
     }
 
+    /// Bytes of the print itself, with as many channels as there can be.
+    pub(crate) fn printed(&self) -> u64 {
+        const CHANNELS: u64 = 4;
+        self.pixels() * CHANNELS
+    }
+
+    /// Bytes of what is shrunk across but not yet down.
+    pub(crate) fn strip(&self) -> u64 {
+        self.printed() / u64::from(self.height) * self.part[3].ceil() as u64
+    }
+
+    /// Bytes that an encoder takes for it: planes and file, and codes as for noise at the highest quality. Photos have a fifth of
+    /// those, but who knows what is in a file.
+    pub(crate) fn encoding(&self) -> u64 {
+        const PLANES_AND_FILE: u64 = 8;
+        const CODES: u64 = 36;
+        self.pixels() * (PLANES_AND_FILE + CODES)
+    }
+
+    fn pixels(&self) -> u64 {
+        u64::from(self.width) * u64::from(self.height)
+    }
+
     /// How many eighths of the picture are enough: a fifth more than is wanted, so that nobody sees a difference.
     pub(crate) fn eighths(&self) -> u32 {
         ((self.scale() * 1.2 * 8.0).ceil() as u32).clamp(1, 8)

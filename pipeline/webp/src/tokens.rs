@@ -47,6 +47,8 @@ pub(crate) struct Tokens {
 
 const TAKEN: u16 = 1 << 15;
 const FIXED_LIKELIHOOD: u16 = 1 << 14;
+/// Sixteen coefficients of nineteen branches each, and the first.
+const MOST_OF_BLOCK: usize = 16 * 19 + 1;
 
 impl Tokens {
     pub(crate) fn new(expected: usize) -> Self {
@@ -62,8 +64,17 @@ impl Tokens {
         way
     }
 
+    /// Grows by a quarter at a time: twice what is needed would be most of what a picture takes.
+    #[inline]
+    fn make_room(&mut self) {
+        if self.taken.capacity() - self.taken.len() < MOST_OF_BLOCK {
+            self.taken.reserve_exact(self.taken.len() / 4 + MOST_OF_BLOCK);
+        }
+    }
+
     /// One block; `coded` as in [`crate::lanes::coded`].
     pub(crate) fn block(&mut self, kind: usize, first: usize, context: usize, levels: &[i16; 16], coded: usize) {
+        self.make_room();
         let mut at = index(kind, BANDS[first], context);
         if !self.branch(at, coded > first) {
             return;

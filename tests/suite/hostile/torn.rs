@@ -8,8 +8,7 @@ use sparks_media::{CropSpec, Fit, Lab, Limits, VariantSpec};
 use super::{data, files, own};
 
 fn lab() -> Lab {
-    let variant =
-        |fit, side| VariantSpec { fit, width: side, height: side, quality: 50.0, method: 0, sharp_yuv: false };
+    let variant = |fit, side| VariantSpec { fit, width: side, height: side, quality: 50.0, method: 4, sharp_yuv: true };
     Lab::new(Limits::default(), variant(Fit::Inside, 64), variant(Fit::Cover, 16), CropSpec::default())
 }
 

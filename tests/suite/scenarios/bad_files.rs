@@ -5,12 +5,15 @@ use std::{
     io::Write,
     os::unix::{fs::PermissionsExt, process::CommandExt},
     path::Path,
-    process::{Command, Stdio},
+    process::Command,
 };
 
 use serde_json::Value;
 
-use crate::sparks::{Sparks, binary, root};
+use crate::{
+    sparks::{Sparks, binary, root},
+    watched::run_watched,
+};
 
 /// A PNG whose header promises 60,000 x 60,000 pixels.
 fn giant_png() -> Vec<u8> {
@@ -43,23 +46,6 @@ fn fill(folder: &Path) {
     fs::write(folder.join("phone.heic"), b"\0\0\0\x18ftypheic\0\0\0\0mif1heic").unwrap();
     fs::write(folder.join("locked/inside.jpg"), &good).unwrap();
     fs::set_permissions(folder.join("locked"), Permissions::from_mode(0o000)).unwrap();
-}
-
-/// The most memory the process ever had, in bytes, and what it printed.
-pub fn run_watched(mut command: Command) -> (u64, std::process::Output) {
-    let process = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let status = format!("/proc/{}/status", process.id());
-    let watch = std::thread::spawn(move || {
-        let mut peak = 0;
-        while let Ok(text) = fs::read_to_string(&status) {
-            let Some(line) = text.lines().find(|line| line.starts_with("VmHWM")) else { break };
-            peak = line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() * 1024;
-            std::thread::sleep(std::time::Duration::from_millis(2));
-        }
-        peak
-    });
-    let output = process.wait_with_output().unwrap();
-    (watch.join().unwrap(), output)
 }
 
 #[test]

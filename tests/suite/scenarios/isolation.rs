@@ -3,7 +3,7 @@
 use std::{
     fs::{self, Permissions},
     os::unix::{fs::PermissionsExt, process::CommandExt},
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::Command,
     time::Duration,
 };
@@ -14,6 +14,7 @@ use crate::{
     bad_files::crc,
     platform::{Platform, Worker, created, eventually, within},
     sparks::{Sparks, binary},
+    watched::run_watched,
 };
 
 /// What files do, and what is said of them then; with a second and 128 MB for each.
@@ -75,12 +76,15 @@ fn harm() -> Vec<(String, String)> {
     harm
 }
 
+fn photo_in(album: &Path) -> Vec<u8> {
+    let mut paths = fs::read_dir(album).unwrap().map(|entry| entry.unwrap().path());
+    fs::read(paths.find(|path| path.extension().unwrap() == "jpg").unwrap()).unwrap()
+}
+
 /// An album of good photos with those that hurt among them.
 fn fill(sparks: &Sparks) -> PathBuf {
     let album = sparks.synth(10, 4, &[]);
-    let photo =
-        fs::read_dir(&album).unwrap().map(|entry| entry.unwrap().path()).find(|p| p.extension().unwrap() == "jpg");
-    let photo = fs::read(photo.unwrap()).unwrap();
+    let photo = photo_in(&album);
     for (what, ..) in HARM {
         fs::write(album.join(format!("{what}.jpg")), hurting(&photo, what)).unwrap();
     }
@@ -104,6 +108,48 @@ fn whatever_a_file_does_to_its_decoder_costs_that_file_alone() {
         assert_eq!(told.map(|file| file["reason"].as_str().unwrap()).collect::<Vec<_>>(), [message], "{summary}");
     }
     assert_eq!(sparks.json(["verify"])["clean"], true);
+}
+
+#[test]
+fn only_who_may_have_been_hurt_before_is_followed_by_a_fresh_one() {
+    // `0.jpg` comes before the good photo, `z.jpg` after it.
+    for (name, what, deaths) in [("0.jpg", "segv", 1), ("z.jpg", "segv", 2), ("0.jpg", "eat", 1), ("z.jpg", "spin", 1)]
+    {
+        let sparks = Sparks::new();
+        let album = sparks.synth(1, 1, &[]);
+        fs::write(album.join(name), hurting(&photo_in(&album), what)).unwrap();
+        let ingest = ["ingest", album.to_str().unwrap(), "--faces", "off", "--jobs", "1", "--json"];
+        let output = sparks.command(ingest).envs(TIGHT).env(ALLOWED, "").output().unwrap();
+        let log = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(log.matches("a process that decodes died").count(), deaths, "{name}, {what}: {log}");
+        assert_eq!(rejections(&sparks).len(), 1);
+    }
+}
+
+/// What `sparks ingest` of this file takes above one of nothing, with all processes.
+fn memory_above_idle(sparks: &Sparks, file: &str, settings: &[(&str, &str)]) -> (u64, Value) {
+    let nothing = sparks.path("nothing");
+    fs::create_dir(&nothing).unwrap();
+    let [(idle, _), (peak, output)] = [nothing.to_str().unwrap(), file].map(|path| {
+        let mut command = sparks.command(["ingest", path, "--faces", "off", "--jobs", "1", "--json"]);
+        command.envs(settings.iter().copied());
+        run_watched(command)
+    });
+    let above = peak.saturating_sub(idle);
+    println!("{file}: {} MB above an idle worker's {}", above >> 20, idle >> 20);
+    (above, serde_json::from_slice(&output.stdout).unwrap())
+}
+
+#[test]
+fn what_a_file_eats_is_bounded_over_all_processes() {
+    let sparks = Sparks::new();
+    let album = sparks.synth(1, 1, &[]);
+    // The worker keeps the file, so its decoder gets that much less.
+    let much = [hurting(&photo_in(&album), "eat"), vec![0; 20 << 20]].concat();
+    fs::write(sparks.path("eat.jpg"), much).unwrap();
+    let (above, summary) = memory_above_idle(&sparks, "eat.jpg", &[TIGHT[1], (ALLOWED, "")]);
+    assert_eq!(summary["rejected"][0]["reason"], HARM[6].2, "{summary}");
+    assert!((90 << 20..160 << 20).contains(&above), "{above} bytes");
 }
 
 #[test]
@@ -274,8 +320,9 @@ fn a_binary_that_cannot_be_run_is_waited_for_and_one_that_was_replaced_is_used_t
     assert_eq!((rejections(&platform.sparks), platform.letters()), (Vec::new(), Vec::new()));
 }
 
-/// As many pixels as a photo may have, with all that a PNG can have of each, and all of it zero.
-fn largest_png() -> Vec<u8> {
+/// As many pixels as a photo may have, with all that a PNG can have of each, and all of it zero; and so many bytes of something
+/// else.
+fn largest_png(beside: usize) -> Vec<u8> {
     let (width, height) = (10_000_u32, 5_000_u32);
     let size = [width.to_be_bytes(), height.to_be_bytes()].concat();
     let part = |name: &[u8], data: &[u8]| {
@@ -284,7 +331,9 @@ fn largest_png() -> Vec<u8> {
     };
     let header = part(b"IHDR", &[&size[..], &[16, 6, 0, 0, 0]].concat());
     let zeros = height * (1 + width * 8);
-    [&b"\x89PNG\r\n\x1a\n"[..], &header, &part(b"IDAT", &zlib_of_zeros(zeros)), &part(b"IEND", b"")].concat()
+    let pixels = part(b"IDAT", &zlib_of_zeros(zeros));
+    let beside = part(b"teSt", &vec![0; beside]);
+    [&b"\x89PNG\r\n\x1a\n"[..], &header, &pixels, &beside, &part(b"IEND", b"")].concat()
 }
 
 /// So many zeros, compressed: one, then as often as possible "258 more of these", then the rest.
@@ -301,7 +350,8 @@ fn zlib_of_zeros(count: u32) -> Vec<u8> {
 #[test]
 fn the_largest_photo_has_enough_memory_and_time() {
     let sparks = Sparks::new();
-    fs::write(sparks.path("largest.png"), largest_png()).unwrap();
-    let summary = sparks.json(["ingest", "largest.png", "--faces", "off"]);
+    fs::write(sparks.path("largest.png"), largest_png(20 << 20)).unwrap();
+    let (above, summary) = memory_above_idle(&sparks, "largest.png", &[]);
     assert_eq!(summary["processed"], 1, "{summary}");
+    assert!((300 << 20..512 << 20).contains(&above), "{above} bytes");
 }

@@ -9,8 +9,8 @@ use std::{
 use serde_json::{Value, json};
 
 use crate::{
-    bad_files::run_watched,
     sparks::{Sparks, root},
+    watched::run_watched,
 };
 
 /// Data that is too large to be kept with the project: in `SPARKS_TEST_DATA`, or beside it.

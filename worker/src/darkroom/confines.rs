@@ -11,18 +11,26 @@ use sparks_config::Limits;
 /// The limits of this process.
 pub struct Confines {
     max_seconds: u64,
+    max_memory: u64,
+    /// What it had before its first photo.
+    at_first: u64,
 }
 
 impl Confines {
-    /// From now on this process can have so much more memory than it has. Who cannot have more aborts, and says so.
-    ///
-    /// Half as much again as a photo may need: what it needs is reckoned by its header, and an allocator keeps some of what
-    /// was freed.
-    /// Private writable memory is what counts: neither the binary with its models nor address space that is merely reserved.
+    /// For the rest of this process. What it has now is not counted.
     pub fn enter(limits: &Limits) -> io::Result<Self> {
         limit(Resource::Core, 0)?;
-        limit(Resource::Data, private_memory()?.saturating_add((limits.max_memory_mb << 20) * 3 / 2))?;
-        Ok(Self { max_seconds: limits.max_seconds })
+        let (max_seconds, max_memory) = (limits.max_seconds, limits.max_memory_mb << 20);
+        Ok(Self { max_seconds, max_memory, at_first: private_memory()? })
+    }
+
+    /// From now on this process can have no more memory than a photo may take, less what the worker keeps of a file of so many
+    /// bytes. Who cannot have more aborts, and says so.
+    ///
+    /// Private writable memory is what counts: neither the binary with its models nor address space that is merely reserved.
+    pub fn make_room(&self, bytes: usize) -> io::Result<()> {
+        let beside = self.max_memory.saturating_sub(bytes as u64);
+        limit(Resource::Data, self.at_first.saturating_add(beside))
     }
 
     /// From now on this process may compute for so many seconds, up to one more; then comes SIGXCPU. Time in which others

@@ -20,6 +20,11 @@ pub struct Death {
 }
 
 impl Death {
+    /// Whether it has computed for longer than it may.
+    pub fn is_out_of_time(&self) -> bool {
+        self.status.signal() == Some(Signal::XCPU.as_raw())
+    }
+
     /// The reason against the photo, if it is the photo's fault: a process ended in a way that only it can bring about itself.
     /// SIGKILL, of whoever looks after the machine's memory, is none of them, nor is SIGBUS, of a disk that has gone.
     pub fn rejection(&self, limits: &Limits) -> Option<Rejection> {
@@ -75,10 +80,10 @@ mod tests {
             |raw, words| death(raw, words).rejection(&limits).map(|rejection| (rejection.code, rejection.message));
         let signal = |signal: Signal, words| fault(signal.as_raw(), words);
         let damaged = |message: &str| Some((RejectCode::Damaged, message.to_owned()));
-        assert_eq!(signal(Signal::XCPU, ""), damaged("decoding it takes more than 10 s of computing: save it anew"));
+        assert_eq!(signal(Signal::XCPU, ""), damaged("decoding it takes more than 8 s of computing: save it anew"));
         assert_eq!(
             signal(Signal::ABORT, "memory allocation of 17 bytes failed"),
-            Some((RejectCode::TooManyPixels, "decoding it takes more than 512 MB of memory: save it anew".into()))
+            Some((RejectCode::TooManyPixels, "decoding it takes more than 480 MB of memory: save it anew".into()))
         );
         let overflow = "thread 'main' (7) has overflowed its stack\nfatal runtime error: stack overflow, aborting";
         assert_eq!(

@@ -30,6 +30,7 @@ const END: Duration = Duration::from_secs(5);
 pub struct Developer {
     process: Child,
     line: Line,
+    is_fresh: bool,
 }
 
 /// An answer that did not come.
@@ -71,7 +72,7 @@ impl Developer {
     /// Hands the settings to a process that was just started.
     pub fn greet(mut process: Child, settings: &Settings) -> Result<Self, String> {
         let mut this = match Line::to(&mut process) {
-            Ok(line) => Self { process, line },
+            Ok(line) => Self { process, line, is_fresh: true },
             Err(error) => {
                 end(&mut process);
                 return Err(error.to_string());
@@ -93,8 +94,14 @@ impl Developer {
         matches!(self.process.try_wait(), Ok(None))
     }
 
+    /// Whether it has seen no file yet.
+    pub fn is_fresh(&self) -> bool {
+        self.is_fresh
+    }
+
     /// Has something made of a file. After a silence it is of no more use.
     pub fn make(&mut self, task: Task, file: &[u8], patience: Duration) -> Result<Made, Silence> {
+        self.is_fresh = false;
         self.line.be_patient(patience);
         self.exchange(task, file).map_err(|error| self.silence(&error, patience))
     }

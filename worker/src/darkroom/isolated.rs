@@ -30,8 +30,8 @@ impl Isolated {
         Self { lab, limits: settings.limits.clone(), pool: Pool::new(settings.clone()) }
     }
 
-    /// Has it made by whoever is free. Who dies over it may have been hurt by a photo before: it is this photo's fault only
-    /// if somebody who has seen no other dies over it as well.
+    /// Has it made by whoever is free. Who dies over it may have been hurt by a photo before: then it is this photo's fault
+    /// only if somebody who has seen no other dies over it as well.
     fn make(&self, task: Task, file: &[u8]) -> Result<Made, DarkroomError> {
         match self.try_with(self.pool.take(), task, file) {
             Err(Mishap::Suspicion(_)) => {}
@@ -42,7 +42,7 @@ impl Isolated {
 
     fn try_with(&self, developer: Result<Developer, String>, task: Task, file: &[u8]) -> Result<Made, Mishap> {
         let mut developer = developer.map_err(|why| Mishap::Others(format!("no process to decode it: {why}")))?;
-        let patience = Duration::from_secs(self.limits.max_seconds) * PATIENCE;
+        let (patience, is_fresh) = (Duration::from_secs(self.limits.max_seconds) * PATIENCE, developer.is_fresh());
         let silence = match developer.make(task, file, patience) {
             Ok(made) => {
                 // Whoever has panicked may not be quite as before.
@@ -60,8 +60,12 @@ impl Isolated {
             }
             Silence::Death(death) => {
                 tracing::warn!(status = %death.status, last_words = death.last_words, "a process that decodes died");
-                let others = || Mishap::Others(format!("the process that decodes it was ended: {death}"));
-                Err(death.rejection(&self.limits).map_or_else(others, Mishap::Suspicion))
+                let Some(rejection) = death.rejection(&self.limits) else {
+                    return Err(Mishap::Others(format!("the process that decodes it was ended: {death}")));
+                };
+                // Time is counted for each photo anew, so it was this one that used it up.
+                let is_certain = is_fresh || death.is_out_of_time();
+                Err(if is_certain { Mishap::Fault(rejection) } else { Mishap::Suspicion(rejection) })
             }
         }
     }
@@ -110,7 +114,9 @@ impl Darkroom for Isolated {
 
 /// Why nothing was made.
 enum Mishap {
-    /// It looks like the photo's fault.
+    /// It is the photo's fault.
+    Fault(Rejection),
+    /// It looks like it.
     Suspicion(Rejection),
     /// It is not.
     Others(String),
@@ -119,7 +125,7 @@ enum Mishap {
 impl From<Mishap> for DarkroomError {
     fn from(mishap: Mishap) -> Self {
         match mishap {
-            Mishap::Suspicion(rejection) => Self::Rejected(rejection),
+            Mishap::Fault(rejection) | Mishap::Suspicion(rejection) => Self::Rejected(rejection),
             Mishap::Others(why) => Self::Unavailable(why),
         }
     }

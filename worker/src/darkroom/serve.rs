@@ -31,6 +31,7 @@ pub fn serve() -> io::Result<()> {
     loop {
         confines.renew()?;
         let Some(Order { task, bytes }) = frame::read_or_end(&mut orders)? else { return Ok(()) };
+        confines.make_room(bytes)?;
         let file = frame::bytes(&mut orders, bytes)?;
         let made = Crashed::catch(|| {
             if let Some(hurt) = &hurt {

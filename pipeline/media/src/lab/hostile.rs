@@ -137,18 +137,26 @@ mod jpegs {
             let scan = [&[count][..], &tables, &[0, 63, 0]].concat();
             samples::with_app(&samples::with_app(b"\xff\xd8\xff\xd9", 0xda, &scan), marker, &frame)
         };
-        let limits = crate::Limits { max_memory: 100 << 20, ..crate::Limits::default() };
-        let lab =
-            Lab::new(limits, crate::VariantSpec::large(), crate::VariantSpec::medium(), crate::CropSpec::default());
-        let message =
-            |file: &[u8]| lab.admit(file).map(|_| "admitted".to_string()).unwrap_or_else(|error| error.message);
+        let lab = |limits, large| Lab::new(limits, large, crate::VariantSpec::medium(), crate::CropSpec::default());
+        let admit = |lab: Lab, file: &[u8]| {
+            lab.admit(file).map(|_| "admitted".to_string()).unwrap_or_else(|error| error.message)
+        };
+        let limits = crate::Limits { max_memory: 32 << 20, ..crate::Limits::default() };
+        let small = crate::VariantSpec { width: 960, height: 960, ..crate::VariantSpec::large() };
+        let message = |file: &[u8]| admit(lab(limits.clone(), small.clone()), file);
         assert_eq!(
             message(&inks(0xc2, 4)),
-            "this JPEG of 10000 x 5000 pixels needs 108 MB of memory, more than the limit of 100 MB: make it smaller"
+            "this JPEG of 10000 x 5000 pixels needs 38 MB of memory, more than the limit of 32 MB: make it smaller"
         );
         // In one pass no coefficients are kept, and three colours fit.
         assert_eq!(message(&inks(0xc0, 4)), "admitted");
         assert_eq!(message(&inks(0xc2, 3)), "admitted");
+        // What is decoded easily may be dear to encode.
+        let huge = crate::VariantSpec { width: 16_383, height: 16_383, ..crate::VariantSpec::large() };
+        assert_eq!(
+            admit(lab(crate::Limits::default(), huge), &inks(0xc0, 3)),
+            "this JPEG of 10000 x 5000 pixels needs 2290 MB of memory, more than the limit of 480 MB: make it smaller"
+        );
     }
 }
 
@@ -256,7 +264,7 @@ mod pngs {
         let limits = crate::Limits { max_memory: 400 << 20, ..crate::Limits::default() };
         let small = Lab::new(limits, crate::VariantSpec::large(), crate::VariantSpec::medium(), Default::default());
         let message = small.develop(&self::file([10_000, 5_000], kind, &[])).expect_err("too much").to_string();
-        assert!(message.starts_with("this PNG of 10000 x 5000 pixels needs 430 MB of memory"), "{message}");
+        assert!(message.starts_with("this PNG of 10000 x 5000 pixels needs 426 MB of memory"), "{message}");
     }
 }
 
@@ -367,32 +375,53 @@ mod webps {
         );
     }
 
-    #[test]
-    fn a_small_picture_with_sixty_thousand_codes_is_refused() {
-        // No transforms; blocks of four; one block, read with the last of 65,536 groups; then lengths 1 to 10 for each code.
+    /// So many bits of a number, from the lowest.
+    fn write(bits: &mut String, value: u32, count: usize) {
+        bits.extend((0..count).map(|place| if value >> place & 1 == 1 { '1' } else { '0' }));
+    }
+
+    /// Four codes of one colour, and one for distances.
+    fn one_colour(bits: &mut String, symbols: [u32; 5]) {
+        write(bits, 0, 1);
+        symbols.iter().for_each(|symbol| write(bits, 0b101 | symbol << 3, 11));
+    }
+
+    /// 4 x 4 pixels, with all transforms there are or none; blocks of four; one block, read with the last of 65,536 groups; then
+    /// lengths 1 to 10 for each code.
+    fn codes_without_end(with_transforms: bool) -> Vec<u8> {
         let mut bits = String::new();
-        let mut write = |value: u32, count: usize| {
-            (0..count).for_each(|place| bits.push(if value >> place & 1 == 1 { '1' } else { '0' }))
-        };
-        [(0x2f, 8), (3, 14), (3, 14), (0, 4), (0, 2), (1, 1), (0, 3), (0, 1)]
-            .iter()
-            .for_each(|(value, count)| write(*value, *count));
-        [255, 255, 0, 0, 0].iter().for_each(|symbol| write(0b101 | symbol << 3, 11));
+        let signature_and_size = [(0x2f, 8), (3, 14), (3, 14), (0, 4)];
+        signature_and_size.iter().for_each(|(value, count)| write(&mut bits, *value, *count));
+        for (kind, size, bits_of_size) in [(0, 0, 3), (1, 0, 3), (2, 0, 0), (3, 255, 8)] {
+            if with_transforms {
+                write(&mut bits, 1 | kind << 1, 3);
+                write(&mut bits, size, bits_of_size);
+                if kind != 2 {
+                    one_colour(&mut bits, [0; 5]);
+                }
+            }
+        }
+        [(0, 2), (1, 1), (0, 3)].iter().for_each(|(value, count)| write(&mut bits, *value, *count));
+        one_colour(&mut bits, [255, 255, 0, 0, 0]);
         let in_order = [0, 0, 0, 3, 3, 3, 3, 3, 0, 3, 4, 4, 4, 4];
         let lengths = [(0, 3), (4, 3), (2, 3), (6, 3), (1, 3), (5, 3), (3, 4), (11, 4), (7, 4), (15, 4), (15, 4)];
         for _ in 0..5 * 65_536 {
-            write(10 << 1, 5);
-            in_order.iter().for_each(|length| write(*length, 3));
-            write(1 | 1 << 1 | 9 << 4, 8);
-            lengths.iter().for_each(|(code, count)| write(*code, *count));
+            write(&mut bits, 10 << 1, 5);
+            in_order.iter().for_each(|length| write(&mut bits, *length, 3));
+            write(&mut bits, 1 | 1 << 1 | 9 << 4, 8);
+            lengths.iter().for_each(|(code, count)| write(&mut bits, *code, *count));
         }
-        let bytes: Vec<u8> = bits
-            .as_bytes()
-            .chunks(8)
-            .map(|byte| byte.iter().rev().fold(0, |byte, bit| byte << 1 | (bit - b'0')))
-            .collect();
-        let bomb = webp(&[&samples::riff(b"VP8L", &bytes)]);
-        refused(&bomb, RejectCode::TooManyPixels, "this WebP of 4 x 4 pixels needs 1352 MB of memory, more than the");
+        let byte = |byte: &[u8]| byte.iter().rev().fold(0, |byte, bit| byte << 1 | (bit - b'0'));
+        bits.as_bytes().chunks(8).map(byte).collect()
+    }
+
+    #[test]
+    fn a_small_picture_with_sixty_thousand_codes_is_refused() {
+        for with_transforms in [false, true] {
+            let bomb = webp(&[&samples::riff(b"VP8L", &codes_without_end(with_transforms))]);
+            let beginning = "this WebP of 4 x 4 pixels needs 1";
+            refused(&bomb, RejectCode::TooManyPixels, beginning);
+        }
     }
 
     #[test]

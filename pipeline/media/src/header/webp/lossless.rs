@@ -22,11 +22,13 @@ pub(super) fn memory_of_codes(stream: &[u8], width: u32, height: u32) -> u64 {
 fn count(bits: &mut Bits<'_>, mut width: u32, height: u32, memory: &mut u64) -> Option<()> {
     let blocks = |width: u32, bits: u32| u64::from(width.div_ceil(1 << bits)) * u64::from(height.div_ceil(1 << bits));
     // Each of the four may be there once; a decoder does not go on behind a second one.
-    for _ in 0..4 {
-        if bits.read(1)? == 0 {
-            break;
+    let mut met = [false; 4];
+    while bits.read(1)? == 1 {
+        let kind = bits.read(2)?;
+        if std::mem::replace(&mut met[kind as usize], true) {
+            return None;
         }
-        match bits.read(2)? {
+        match kind {
             0 | 1 => {
                 let side = bits.read(3)? + 2;
                 largest_pixel(bits, blocks(width, side))?;
@@ -276,9 +278,20 @@ mod tests {
         }
     }
 
-    /// No transform, no remembered colours, blocks of four, and as many groups of full codes as `largest` says.
-    fn bomb(largest: [u32; 2], groups: u32) -> Vec<u8> {
+    /// These transforms, each of one colour; no remembered colours, blocks of four, and as many groups of full codes as
+    /// `largest` says.
+    fn bomb_behind(transforms: &[u32], largest: [u32; 2], groups: u32) -> Vec<u8> {
         let mut writer = Writer::default();
+        for kind in transforms {
+            writer.write(1, 1).write(*kind, 2);
+            match kind {
+                0 | 1 => writer.write(0, 3),
+                2 => continue,
+                _ => writer.write(255, 8),
+            };
+            writer.write(0, 1);
+            (0..5).for_each(|_| writer.single(0));
+        }
         writer.write(0, 2).write(1, 1).write(0, 3).write(0, 1);
         [largest[1], largest[0], 0, 0, 0].iter().for_each(|symbol| writer.single(*symbol));
         for _ in 0..groups {
@@ -286,6 +299,10 @@ mod tests {
             writer.single(0);
         }
         writer.bytes
+    }
+
+    fn bomb(largest: [u32; 2], groups: u32) -> Vec<u8> {
+        bomb_behind(&[], largest, groups)
     }
 
     #[test]
@@ -296,6 +313,18 @@ mod tests {
         // Announced, but not there.
         assert_eq!(memory_of_codes(&bomb([0xff, 0xff], 3), 4, 4) / a_group, 3);
         assert_eq!(memory_of_codes(b"", 4, 4), 0);
+    }
+
+    #[test]
+    fn groups_are_counted_behind_any_number_of_transforms() {
+        let plain = memory_of_codes(&bomb([1, 2], 259), 4, 4);
+        for transforms in [&[2][..], &[0, 1], &[3, 2, 0], &[0, 1, 2, 3], &[3, 2, 1, 0]] {
+            assert_eq!(memory_of_codes(&bomb_behind(transforms, [1, 2], 259), 4, 4), plain, "{transforms:?}");
+        }
+        // A decoder goes no further than the second of a kind.
+        for transforms in [&[2, 2][..], &[0, 1, 2, 3, 0]] {
+            assert_eq!(memory_of_codes(&bomb_behind(transforms, [1, 2], 259), 4, 4), 0, "{transforms:?}");
+        }
     }
 
     #[test]
