@@ -24,9 +24,10 @@ const PACE: Pace = Pace {
 };
 
 /// Longer than it takes for a quiet file to be looked at, and shorter than it takes to give up waiting for the rest.
+const PAUSE: Duration = Duration::from_millis(500);
+
 /// Longer than a busy machine takes.
 const PATIENCE: Duration = Duration::from_secs(60);
-const PAUSE: Duration = Duration::from_millis(500);
 
 /// A data folder whose inbox is watched.
 struct Scene {
