@@ -3,8 +3,8 @@
 //! Every request to the emulator takes 20 ms on its way, or 80, and nobody looks for faces. The same queue is worked off by one
 //! worker and by eight, in turns; what counts is photos a second between the first commit and the last.
 //!
-//! The emulator is one process on the same cores, and a photo is about ten requests to it. At 20 ms eight workers ask for more than
-//! it can answer on two cores, so they wait for it and not for each other; at 80 ms it keeps up.
+//! The emulator is one process on the same cores, and a photo is about ten requests to it, so what is measured is both. The longer
+//! requests are on their way, the less the emulator matters; how busy the cores were stands beside each figure.
 #![allow(clippy::unwrap_used, missing_docs, reason = "a benchmark that cannot go on says so by panicking")]
 
 #[path = "../suite/cloud/account.rs"]
