@@ -1,0 +1,1 @@
+//! Known faces in a Pinecone index.

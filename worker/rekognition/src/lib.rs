@@ -1,0 +1,1 @@
+//! Rekognition's protocol, spoken by a face engine of our own.
