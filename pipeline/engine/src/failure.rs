@@ -173,6 +173,9 @@ impl From<IndexError> for Failure {
         match error {
             IndexError::Store(error) => error.into(),
             IndexError::Unavailable(_) => Self::new(Cause::Unavailable, error),
+            IndexError::Busy(_) => Self::new(Cause::Busy, error),
+            IndexError::Denied(_) => Self::new(Cause::Denied, error),
+            IndexError::Refused(_) => Self::new(Cause::Fault, error),
         }
     }
 }
@@ -181,7 +184,9 @@ impl From<AnalyzeError> for Failure {
     fn from(error: AnalyzeError) -> Self {
         let cause = match error {
             AnalyzeError::Unavailable(_) => Cause::Unavailable,
-            AnalyzeError::Crashed(_) => Cause::Fault,
+            AnalyzeError::Busy(_) => Cause::Busy,
+            AnalyzeError::Denied(_) => Cause::Denied,
+            AnalyzeError::Refused(_) | AnalyzeError::Crashed(_) => Cause::Fault,
         };
         Self::new(cause, error)
     }

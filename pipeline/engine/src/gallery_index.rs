@@ -6,13 +6,11 @@ use std::{
 };
 
 use async_trait::async_trait;
-use sparks_domain::{
-    Event, EventId, FaceId, Gallery, Identity, Merges, People, PersonId, Position, Recorded, SeenFace, Seq,
-};
+use sparks_domain::{Event, EventId, FaceId, Gallery, Identity, Merges, People, PersonId, Position, Recorded, Seq};
 
 use crate::{
-    FaceIndex, Found, IdentityTail, IndexError, Maintenance, ObjectsError, Reach, Snapshot, Snapshots, Standing, Store,
-    StoreError, StoredFace, Templates,
+    FaceIndex, Found, IdentityTail, IndexError, Looked, Maintenance, ObjectsError, Reach, Snapshot, Snapshots,
+    Standing, Store, StoreError, StoredFace, Templates,
 };
 
 /// Everybody known, in memory, complete up to an identity event. It follows the log and is never ahead of it.
@@ -197,9 +195,9 @@ impl GalleryIndex {
 
 #[async_trait]
 impl FaceIndex for GalleryIndex {
-    async fn search(&self, faces: &[SeenFace]) -> Result<Found, IndexError> {
+    async fn search(&self, looked: &Looked) -> Result<Found, IndexError> {
         let known = self.known();
-        let search = known.gallery.search(faces, self.candidates, known.people.len());
+        let search = known.gallery.search(&looked.faces, self.candidates, known.people.len());
         Ok(Found { search, identity: known.identity.clone() })
     }
 

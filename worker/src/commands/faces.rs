@@ -10,7 +10,7 @@ use embedded_graphics::{
 use serde_json::{Value, json};
 use sparks_config::Settings;
 use sparks_domain::{Candidate, SeenFace};
-use sparks_engine::{Cpu, Darkroom, FaceEngine, FaceIndex};
+use sparks_engine::{Cpu, Darkroom, FaceEngine};
 use sparks_faces::Local;
 
 use crate::{
@@ -145,8 +145,8 @@ async fn names(settings: &Settings, faces: &[SeenFace]) -> anyhow::Result<Vec<Op
     }
     let index = wiring::index(settings, &wiring::open(settings).await?).await?;
     let policy = wiring::policy(settings)?;
-    let found = index.search(faces).await?.search;
     let known = index.known();
+    let found = known.gallery.search(faces, settings.faces.candidates, known.people.len());
     let name = |candidates: &Vec<Candidate>| {
         let person = policy.recognise(candidates, found.persons)?.person()?;
         known.people.get(person).map(|person| person.display_name)

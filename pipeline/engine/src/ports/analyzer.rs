@@ -17,6 +17,11 @@ pub trait FaceAnalyzer: Send + Sync {
 
     /// The faces, in a stable order.
     async fn analyze(&self, pixels: Arc<Pixels>) -> Result<Vec<SeenFace>, AnalyzeError>;
+
+    /// Whether it can be asked now.
+    async fn check(&self) -> Result<(), AnalyzeError> {
+        Ok(())
+    }
 }
 
 /// Why nobody could look.
@@ -25,6 +30,15 @@ pub enum AnalyzeError {
     /// Trying later helps.
     #[error("the face analyzer is not available: {0}")]
     Unavailable(String),
+    /// It answers, and has too much to do: waiting helps, however long it takes.
+    #[error("the face analyzer has too much to do: {0}")]
+    Busy(String),
+    /// We may not: whoever grants permissions can help. Nobody's message is at fault.
+    #[error("the face analyzer is closed to us: {0}")]
+    Denied(String),
+    /// It does not take what we ask, and never will: a human must look.
+    #[error("the face analyzer refuses: {0}")]
+    Refused(String),
     /// The engine gave up on this photo; trying again does not help.
     #[error("the face analyzer crashed: {0}")]
     Crashed(#[from] Crashed),

@@ -2,6 +2,7 @@
 
 mod analyzer;
 mod clock;
+mod collection;
 mod darkroom;
 mod index;
 mod maintenance;
@@ -15,8 +16,9 @@ mod store;
 
 pub use analyzer::{AnalyzeError, FaceAnalyzer, FaceEngine, NoFaces, OnCpu};
 pub use clock::{Clock, SystemClock};
+pub use collection::{Collection, Lesson, Probe};
 pub use darkroom::{Darkroom, DarkroomError, Description, Developed, Pixels, Rendered};
-pub use index::{FaceIndex, Found, IndexError, Standing};
+pub use index::{Answers, FaceIndex, Found, IndexError, Looked, Standing};
 pub use maintenance::{Fingerprint, Maintenance, Mark, Mended};
 pub use meter::{Meter, Unmeasured};
 pub use objects::{Content, Listed, Object, Objects, ObjectsError, PutMode, object_key};

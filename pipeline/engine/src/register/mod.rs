@@ -138,7 +138,7 @@ impl From<IndexError> for RegisterError {
     fn from(error: IndexError) -> Self {
         match error {
             IndexError::Store(error) => Self::Store(error),
-            IndexError::Unavailable(reason) => Self::Store(StoreError::Unavailable(reason)),
+            error => Self::Store(StoreError::Unavailable(error.to_string())),
         }
     }
 }

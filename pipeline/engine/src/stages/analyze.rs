@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use sparks_domain::{Email, ImageId, PhotoState, SeenFace, Source, TakenAt, Variants};
+use sparks_domain::{Email, ImageId, PhotoState, Source, TakenAt, Variants};
 
 use super::{look_up::KnownPhoto, outcome::Setback, render::RenderedPhoto};
-use crate::{Pipeline, Pixels};
+use crate::{Looked, Pipeline};
 
 /// A picture whose faces are found, and nobody has said yet who they are.
 #[derive(Debug)]
@@ -14,8 +14,7 @@ pub(super) struct Case {
     pub state: Option<PhotoState>,
     pub about: About,
     pub analyzer: String,
-    pub faces: Vec<SeenFace>,
-    pub pixels: Arc<Pixels>,
+    pub looked: Looked,
 }
 
 /// What the picture is.
@@ -33,6 +32,6 @@ impl Pipeline {
         let faces = self.ports.analyzer.analyze(Arc::clone(&pixels)).await?;
         let analyzer = self.ports.analyzer.name().to_owned();
         let about = About::Photo { uploader, source, dimensions, taken_at, variants };
-        Ok(Case { image: photo.image, state, about, analyzer, faces, pixels })
+        Ok(Case { image: photo.image, state, about, analyzer, looked: Looked::new(faces, pixels) })
     }
 }

@@ -46,11 +46,11 @@ impl Pipeline {
         let mut taken = BTreeSet::new();
         let mut pauses = conflict_pauses();
         loop {
-            let found = self.ports.index.search(&case.faces).await?;
+            let found = self.ports.index.search(&case.looked).await?;
             let identity = Identity { taken: taken.clone(), ..found.identity };
             let command = case.command(Recognition {
                 analyzer: case.analyzer.clone(),
-                faces: case.faces.clone(),
+                faces: case.looked.faces.clone(),
                 search: found.search,
                 identity: identity.clone(),
             });
@@ -166,7 +166,7 @@ impl Case {
             Some(Event::ProfileProcessed(profile)) => (profile.first_face, profile.face.as_slice()),
             _ => return Vec::new(),
         };
-        let stored = (first..).zip(faces).zip(&self.faces).filter_map(|((n, decided), seen)| {
+        let stored = (first..).zip(faces).zip(&self.looked.faces).filter_map(|((n, decided), seen)| {
             Some(StoredFace {
                 face: FaceId { image: self.image.clone(), n },
                 model: seen.model.clone(),

@@ -59,7 +59,7 @@ impl Pipeline {
         let outcome = self.timed("commit", self.commit(&case, turn)).await?;
         match &outcome {
             Outcome::Committed(committed) => {
-                self.timed("effects", self.effects(committed, case.pixels, finished)).await?;
+                self.timed("effects", self.effects(committed, case.looked.pixels, finished)).await?;
             }
             Outcome::AlreadyCommitted => return Ok(self.repeat_effects(&image, finished).await?),
             _ => {}

@@ -14,7 +14,7 @@ use super::{
     outcome::Unfit,
 };
 use crate::{
-    Cause, Commit, CommitError, DarkroomError, Failure, ObjectsError, PhotoGuard, Pipeline, ProfileRef, Ticket,
+    Cause, Commit, CommitError, DarkroomError, Failure, Looked, ObjectsError, PhotoGuard, Pipeline, ProfileRef, Ticket,
 };
 
 impl Pipeline {
@@ -51,7 +51,8 @@ impl Pipeline {
         let faces = self.ports.analyzer.analyze(Arc::clone(&pixels)).await?;
         let faces = largest(faces).into_iter().collect();
         let analyzer = self.ports.analyzer.name().to_owned();
-        let case = Case { image, state, about: About::Profile { email, source }, analyzer, faces, pixels };
+        let looked = Looked::new(faces, pixels);
+        let case = Case { image, state, about: About::Profile { email, source }, analyzer, looked };
         let outcome = self.commit(&case, turn).await?;
         match &outcome {
             Outcome::Committed(committed) => {
@@ -60,7 +61,7 @@ impl Pipeline {
                     _ => None,
                 });
                 let Some((profile, recorded)) = profile else { return Ok(outcome) };
-                self.profile_effects(profile, recorded, Source::Pixels(Arc::clone(&case.pixels)), true).await?;
+                self.profile_effects(profile, recorded, Source::Pixels(Arc::clone(&case.looked.pixels)), true).await?;
                 self.announce(committed.recorded(), None).await?;
             }
             Outcome::AlreadyCommitted => self.repeat_profile(&case.image).await?,
