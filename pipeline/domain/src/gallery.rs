@@ -112,6 +112,26 @@ impl Gallery {
         persons
     }
 
+    /// How alike these persons are, each by the nearest of their templates, nearest first: those who are known by this model.
+    pub fn among(&self, model: &str, signature: &Signature, persons: &[PersonId]) -> Vec<Candidate> {
+        let (probe, mut nearest) = (Template::from(signature), Vec::new());
+        let Some(templates) = self.models.get(model).filter(|t| t.dimensions == probe.bytes.len()) else {
+            return nearest;
+        };
+        for person in persons {
+            for slot in templates.of.get(person).into_iter().flatten() {
+                let similarity = round(templates.template(*slot).similarity(probe), 1e4);
+                insert(&mut nearest, Candidate { person: self.merges.now(*person), similarity }, persons.len());
+            }
+        }
+        nearest
+    }
+
+    /// Whether somebody is known by this model.
+    pub fn knows(&self, model: &str, person: PersonId) -> bool {
+        self.models.get(model).is_some_and(|templates| templates.of.contains_key(&person))
+    }
+
     /// The `most` nearest persons, each by the nearest of their templates.
     pub fn nearest(&self, model: &str, signature: &Signature, most: usize) -> Vec<Candidate> {
         let probe = signature.as_slice();
@@ -269,5 +289,12 @@ mod tests {
         assert_eq!(order(2), [1, 2]);
         assert_eq!(order(0), [0; 0]);
         assert!(gallery.nearest("another model", &signature(0.0), 9).is_empty());
+
+        let among = |persons: &[u32]| -> Vec<u32> {
+            let persons: Vec<PersonId> = persons.iter().map(|number| person(*number)).collect();
+            gallery.among("m", &signature(0.0), &persons).iter().map(|near| near.person.number()).collect()
+        };
+        assert_eq!(among(&[5, 2, 7]), [2, 5], "only these, and only who is known");
+        assert!(gallery.knows("m", person(2)) && !gallery.knows("m", person(7)) && !gallery.knows("n", person(2)));
     }
 }

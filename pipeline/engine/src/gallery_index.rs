@@ -6,7 +6,9 @@ use std::{
 };
 
 use async_trait::async_trait;
-use sparks_domain::{Event, EventId, FaceId, Gallery, Identity, Merges, People, PersonId, Position, Recorded, Seq};
+use sparks_domain::{
+    Event, EventId, FaceId, Gallery, Identity, Merges, People, PersonId, Position, Recorded, Seq, Timestamp,
+};
 
 use crate::{
     FaceIndex, Found, IdentityTail, IndexError, Looked, Maintenance, ObjectsError, Reach, Snapshot, Snapshots,
@@ -35,6 +37,8 @@ pub struct Known {
     templates: Position,
     /// The faces that everybody is known by.
     names: BTreeSet<FaceId>,
+    /// When everybody was met, in the order of the log.
+    met: Vec<(Timestamp, PersonId)>,
     /// The last event about persons.
     last: Option<(Seq, EventId)>,
     learnt: u64,
@@ -44,6 +48,12 @@ impl Known {
     /// Grows with all that may tell who a face is: what somebody looks like, who is one, and who is nobody any more.
     pub fn learnt(&self) -> u64 {
         self.learnt
+    }
+
+    /// Whom the log has met since then, or met again.
+    pub fn met_since(&self, then: Timestamp) -> impl Iterator<Item = PersonId> {
+        let since = self.met.iter().rposition(|(when, _)| *when < then).map_or(0, |before| before + 1);
+        self.met[since..].iter().map(|(_, person)| *person)
     }
 
     /// Learns what somebody looks like.
@@ -59,6 +69,12 @@ impl Known {
     fn meet(&mut self, tail: &IdentityTail) {
         for recorded in &tail.events {
             self.people.evolve(&recorded.event, recorded.when);
+            let met = |person| (recorded.when, person);
+            match &recorded.event {
+                Event::PersonsAllocated(event) => self.met.extend(event.persons.iter().map(|new| met(new.person))),
+                Event::PersonReinstated(event) => self.met.push(met(event.person)),
+                _ => {}
+            }
             self.last = Some((recorded.seq, recorded.id));
         }
         if *self.merges != *self.people.merges() {

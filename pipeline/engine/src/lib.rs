@@ -2,6 +2,7 @@
 //!
 //! Deliberately absent: any technology. What talks to a disk or a network lives behind a port, in an adapter.
 
+mod accompanied;
 mod adopt;
 mod backfill;
 mod cpu;
@@ -10,10 +11,12 @@ mod finding;
 mod gallery_index;
 mod message;
 mod pipeline;
+mod portraits;
 mod ports;
 mod query_model;
 mod rebuild;
 mod register;
+mod service_index;
 mod settlement;
 mod shown;
 mod snapshot;
@@ -21,7 +24,9 @@ mod stages;
 mod turn;
 mod upload;
 mod users;
+mod window;
 
+pub use accompanied::Accompanied;
 pub use adopt::{Adopted, Adoption, Alike, Found as FoundToAdopt, Step, Unadopted};
 pub use backfill::{Backfill, Backfilled};
 pub use cpu::{Cpu, Crashed};
@@ -32,12 +37,15 @@ pub use message::{
     DeleteRef, FinishedVariants, Malformed, PhotoRef, ProfileRef, RemovedRef, Request, understand, upload_event,
 };
 pub use pipeline::{Announcements, Pipeline, Ports, Rules};
+pub use portraits::Portraits;
 pub use ports::*;
 pub use query_model::{BadToken, Paging, QueryModel};
 pub use rebuild::{Drift, Rebuilder};
 pub use register::{Followed, Merged, Register, RegisterError, Rules as RegisterRules, Tidied};
+pub use service_index::{LearnsBy, ServiceIndex, ServiceRules};
 pub use settlement::Perseverance;
 pub use snapshot::{Snapshot, Snapshots};
 pub use stages::{Committed, Outcome};
 pub use turn::{Ticket, Turnstile};
 pub use upload::Upload;
+pub use window::Window;

@@ -29,16 +29,35 @@ impl Default for CropSpec {
 }
 
 pub(crate) fn cut(pixels: &Pixels, bounds: FaceBox, spec: &CropSpec) -> Result<Vec<u8>, Rejection> {
-    let expected = u64::from(pixels.width) * u64::from(pixels.height) * 3;
-    if expected == 0 || expected != pixels.rgb.len() as u64 {
-        return Err(reject(RejectCode::Damaged, "there are no pixels to cut a face from"));
-    }
+    check(pixels)?;
     let (left, width) = span(bounds.x, bounds.width, spec.padding, pixels.width);
     let (top, height) = span(bounds.y, bounds.height, spec.padding, pixels.height);
     let plan = Plan::inside(width, height, spec.side.max(1), spec.side.max(1));
     let plan = Plan { part: [left, top, width, height].map(f64::from), ..plan };
     let rgb = resample(&pixels.rgb, (pixels.width, pixels.height), Model::Rgb, &plan, Filter::Lanczos3)?;
     encode::jpeg(&rgb, plan.width, plan.height, spec.quality)
+}
+
+fn check(pixels: &Pixels) -> Result<(), Rejection> {
+    let expected = u64::from(pixels.width) * u64::from(pixels.height) * 3;
+    if expected == 0 || expected != pixels.rgb.len() as u64 {
+        return Err(reject(RejectCode::Damaged, "there are no pixels to cut a face from"));
+    }
+    Ok(())
+}
+
+/// The best of these that fits is good enough for faces.
+const QUALITIES: [u8; 4] = [92, 80, 60, 30];
+
+pub(crate) fn whole(pixels: &Pixels, most_bytes: usize) -> Result<Vec<u8>, Rejection> {
+    check(pixels)?;
+    for quality in QUALITIES {
+        let file = encode::jpeg(&pixels.rgb, pixels.width, pixels.height, quality)?;
+        if file.len() <= most_bytes {
+            return Ok(file);
+        }
+    }
+    Err(reject(RejectCode::TooManyBytes, format!("{pixels:?} makes no JPEG of {most_bytes} bytes")))
 }
 
 /// Start and length in whole pixels, within the photo and at least one, whatever the fractions are.
@@ -92,6 +111,17 @@ mod tests {
         assert_eq!(crop_size(&photo, [0.95, 0.95, 0.1, 0.1]), (85, 68));
         assert_eq!(crop_size(&photo, [0.0, 0.0, 0.0, 0.0]), (1, 1));
         assert_eq!(crop_size(&grey(1, 1), [0.0, 0.0, 1.0, 1.0]), (1, 1));
+    }
+
+    #[test]
+    fn a_whole_picture_fits_or_is_refused() {
+        let noise = |n: u32| (n.wrapping_mul(2_654_435_761) >> 24) as u8;
+        let pixels = Pixels { width: 200, height: 100, rgb: (0..60_000).map(noise).collect() };
+        let all = whole(&pixels, usize::MAX).expect("a JPEG");
+        let less = whole(&pixels, all.len() - 1).expect("a JPEG");
+        assert!(less.len() < all.len());
+        assert!(whole(&pixels, 99).is_err());
+        assert!(whole(&Pixels { width: 10, height: 10, rgb: vec![0; 7] }, usize::MAX).is_err());
     }
 
     #[test]

@@ -179,6 +179,10 @@ impl Darkroom for Nothing {
     fn crop(&self, _: &Pixels, _: FaceBox) -> Result<Vec<u8>, Rejection> {
         Ok(Vec::new())
     }
+
+    fn jpeg(&self, _: &Pixels, _: usize) -> Result<Vec<u8>, Rejection> {
+        Ok(Vec::new())
+    }
 }
 
 #[async_trait]

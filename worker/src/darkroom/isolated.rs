@@ -110,6 +110,10 @@ impl Darkroom for Isolated {
     fn crop(&self, pixels: &Pixels, bounds: FaceBox) -> Result<Vec<u8>, Rejection> {
         self.lab.crop(pixels, bounds)
     }
+
+    fn jpeg(&self, pixels: &Pixels, most_bytes: usize) -> Result<Vec<u8>, Rejection> {
+        self.lab.jpeg(pixels, most_bytes)
+    }
 }
 
 /// Why nothing was made.

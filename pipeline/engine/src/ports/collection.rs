@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use sparks_domain::{Candidate, FaceBox, FaceId, PersonId, Signature};
+use sparks_domain::{Candidate, FaceBox, FaceId, ImageId, PersonId, Signature};
 
 use super::{IndexError, Pixels};
 
@@ -21,8 +21,8 @@ pub trait Collection: Send + Sync {
     /// same face twice.
     async fn learn(&self, lessons: &[Lesson], again: bool) -> Result<(), IndexError>;
 
-    /// From now on nobody is known by these faces, where the service tells one face of a person from another.
-    async fn unlearn(&self, faces: &[(PersonId, FaceId)]) -> Result<(), IndexError>;
+    /// From now on these persons are known by no face in this photo, where the service tells one photo from another.
+    async fn unlearn(&self, photo: &ImageId, persons: &[PersonId]) -> Result<(), IndexError>;
 
     /// From now on these persons are known by nothing.
     async fn forget(&self, persons: &[PersonId]) -> Result<(), IndexError>;

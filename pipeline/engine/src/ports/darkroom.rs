@@ -18,6 +18,9 @@ pub trait Darkroom: Send + Sync {
 
     /// The face in these bounds with some of what is around it, as a JPEG.
     fn crop(&self, pixels: &Pixels, bounds: FaceBox) -> Result<Vec<u8>, Rejection>;
+
+    /// All of these pixels as a JPEG of at most so many bytes.
+    fn jpeg(&self, pixels: &Pixels, most_bytes: usize) -> Result<Vec<u8>, Rejection>;
 }
 
 /// Why a file has not become pixels.

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use async_trait::async_trait;
-use sparks_domain::{Candidate, FaceId, Identity, Merges, Person, PersonId, Search, SeenFace};
+use sparks_domain::{Candidate, FaceId, Identity, ImageId, Merges, Person, PersonId, Search, SeenFace};
 use tokio::sync::Mutex;
 
 use super::{Lesson, Pixels, Probe, StoreError};
@@ -31,8 +31,13 @@ pub trait FaceIndex: Send + Sync {
         Ok(())
     }
 
-    /// From now on nobody is known by these faces.
-    async fn unlearn(&self, _: &[(PersonId, FaceId)]) -> Result<(), IndexError> {
+    /// Teaches anew: from now on a person is known by this face, and where signatures tell, by these kept ones.
+    async fn relearn(&self, _: &Lesson, _kept: &[FaceId]) -> Result<(), IndexError> {
+        Ok(())
+    }
+
+    /// From now on these persons are known by no face in this photo.
+    async fn unlearn(&self, _: &ImageId, _: &[PersonId]) -> Result<(), IndexError> {
         Ok(())
     }
 

@@ -212,6 +212,9 @@ impl Pipeline {
                 deleted => deleted?,
             }
         }
+        if !event.persons.is_empty() {
+            self.ports.index.unlearn(&event.image_id, &event.persons).await?;
+        }
         self.leave(&event.image_id, &event.persons).await
     }
 

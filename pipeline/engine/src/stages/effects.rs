@@ -1,6 +1,9 @@
 //! What follows a commit: safe to repeat, and repeated when the message comes again.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use sparks_domain::{
     Event, FaceBox, FaceId, ImageId, Key, Mutation, Outcome::Deleted, PersonId, PhotoProcessed, Projection, Recorded,
@@ -13,7 +16,8 @@ use super::{
     commit::{conflict_pauses, pause},
 };
 use crate::{
-    CommitError, Content, Darkroom, DarkroomError, Failure, Pipeline, Pixels, PutMode, Standing, shown::Shown,
+    CommitError, Content, Darkroom, DarkroomError, Failure, Lesson, Pipeline, Pixels, Probe, PutMode, Standing,
+    shown::Shown,
 };
 
 /// A face that is somebody.
@@ -21,7 +25,18 @@ pub(super) struct Seen {
     pub person: PersonId,
     pub face: FaceId,
     pub bounds: FaceBox,
+    pub others: Vec<FaceBox>,
     pub founds: bool,
+    pub template: bool,
+}
+
+impl Seen {
+    /// What tells a service who this is.
+    pub fn lesson(&self, person: PersonId, is_first: bool, pixels: &Arc<Pixels>) -> Lesson {
+        let (pixels, others) = (Arc::clone(pixels), self.others.clone());
+        let probe = Probe { pixels, bounds: self.bounds, others, model: String::new(), signature: None };
+        Lesson { person, face: self.face.clone(), is_first, probe }
+    }
 }
 
 impl Pipeline {
@@ -75,20 +90,30 @@ impl Pipeline {
     /// Says whether there was anybody to show.
     pub(super) async fn show(&self, faces: &[Seen], source: Source<'_>, fresh: bool) -> Result<bool, Failure> {
         let merges = self.ports.index.merges();
-        let (mut source, mut is_shown) = (source, false);
-        for Seen { person, face, bounds, founds } in faces {
+        let (mut source, mut unshown) = (source, BTreeSet::new());
+        for Seen { person, face, founds, .. } in faces {
             let now = merges.now(*person);
             let reinstated = matches!(self.ports.index.standing(now), Standing::Forgotten(_))
                 && self.reinstate(now, face.clone()).await?;
             let founded = *founds && now == *person;
             let missing = founded && (fresh || self.ports.objects.head(&Projection::crop_key(now)).await?.is_none());
             if reinstated || missing {
-                let pixels = self.pixels(&mut source).await?;
-                self.store_crop(now, *bounds, pixels).await?;
-                is_shown = true;
+                unshown.insert(face);
             }
         }
-        Ok(is_shown)
+        // The crop comes last: where it is, nothing before it was left undone.
+        if fresh || !unshown.is_empty() {
+            let is_taught = |seen: &&Seen| seen.template || unshown.contains(&seen.face);
+            let pixels = self.pixels(&mut source).await?;
+            let lesson = |seen: &Seen| seen.lesson(merges.now(seen.person), unshown.contains(&seen.face), &pixels);
+            let lessons: Vec<Lesson> = faces.iter().filter(is_taught).map(lesson).collect();
+            self.ports.index.learn(&lessons, !fresh).await?;
+        }
+        for Seen { person, bounds, .. } in faces.iter().filter(|seen| unshown.contains(&seen.face)) {
+            let pixels = self.pixels(&mut source).await?;
+            self.store_crop(merges.now(*person), *bounds, pixels).await?;
+        }
+        Ok(!unshown.is_empty())
     }
 
     /// Says again what the log says of the photo: the platform's own PutItem may have wiped it from its row.
@@ -186,7 +211,9 @@ pub(super) fn seen(photo: &PhotoProcessed) -> Vec<Seen> {
             person: face.verdict.person()?,
             face: FaceId { image: photo.image_id.clone(), n },
             bounds: face.bounds,
+            others: photo.faces.iter().map(|other| other.bounds).filter(|other| *other != face.bounds).collect(),
             founds: matches!(face.verdict, Verdict::Founded(_)),
+            template: face.template,
         })
     });
     faces.collect()

@@ -1,6 +1,6 @@
 //! Persons that photos come and go from.
 
-use std::{cmp::Ordering, collections::BTreeSet};
+use std::{cmp::Ordering, collections::BTreeSet, sync::Arc};
 
 use sparks_domain::{
     Event, FaceBox, FaceId, Gallery, ImageId, Key, Outcome::Processed, PersonId, PersonPictured, PersonReinstated,
@@ -10,10 +10,11 @@ use sparks_domain::{
 use super::{
     announce::log,
     commit::{conflict_pauses, pause},
-    effects::{Source, seen},
+    effects::{Seen, Source, seen},
 };
 use crate::{
-    Commit, CommitError, Erasure, Failure, Filter, Pipeline, Query, Standing, shown::Shown, users::users_who_are,
+    Commit, CommitError, Erasure, Failure, Filter, Lesson, Pipeline, Pixels, Probe, Query, Standing, shown::Shown,
+    users::users_who_are,
 };
 
 /// Photos that are looked through for a face to show somebody by.
@@ -23,8 +24,18 @@ const LOOKED_THROUGH: usize = 32;
 struct Picture {
     face: FaceId,
     bounds: FaceBox,
+    others: Vec<FaceBox>,
     large: String,
     size: f32,
+}
+
+impl Picture {
+    /// What tells a service who this is.
+    fn lesson(&self, person: PersonId, pixels: Arc<Pixels>) -> Lesson {
+        let (bounds, others) = (self.bounds, self.others.clone());
+        let probe = Probe { pixels, bounds, others, model: String::new(), signature: None };
+        Lesson { person, face: self.face.clone(), is_first: true, probe }
+    }
 }
 
 impl Pipeline {
@@ -137,6 +148,7 @@ impl Pipeline {
     /// Removes the crops of somebody who was forgotten, unless a photo of them came meanwhile: then they are known again.
     async fn after_forgetting(&self, person: PersonId) -> Result<(), Failure> {
         self.remove_crops(person).await?;
+        self.ports.index.forget(&[person]).await?;
         if self.is_unseen(person).await? {
             return Ok(());
         }
@@ -144,7 +156,8 @@ impl Pipeline {
         self.reinstate(person, picture.face.clone()).await?;
         // Whoever else brought them back may have stored a crop before it was removed.
         if self.ports.objects.head(&Projection::crop_key(person)).await?.is_none() {
-            self.store_picture(person, &picture).await?;
+            let promoted = self.to_know_by(person, None).await?;
+            self.store_picture(person, &picture, &promoted).await?;
         }
         Ok(())
     }
@@ -181,8 +194,8 @@ impl Pipeline {
     /// again.
     async fn picture_anew(&self, person: PersonId) -> Result<(), Failure> {
         let Some(picture) = self.picture_of(person).await? else { return Ok(()) };
-        self.store_picture(person, &picture).await?;
         let promoted = self.to_know_by(person, None).await?;
+        self.store_picture(person, &picture, &promoted).await?;
         let is_shown = self
             .decide_about(|identity_seq| {
                 matches!(self.ports.index.standing(person), Standing::Known(_)).then(|| {
@@ -199,8 +212,9 @@ impl Pipeline {
         }
     }
 
-    async fn store_picture(&self, person: PersonId, picture: &Picture) -> Result<(), Failure> {
+    async fn store_picture(&self, person: PersonId, picture: &Picture, kept: &[FaceId]) -> Result<(), Failure> {
         let pixels = self.pixels(&mut Source::Picture(&picture.large)).await?;
+        self.ports.index.relearn(&picture.lesson(person, Arc::clone(&pixels)), kept).await?;
         self.store_crop(person, picture.bounds, pixels).await
     }
 
@@ -224,7 +238,8 @@ impl Pipeline {
             if merges.now(who) == person && self.ports.objects.head(&profile.source.key).await?.is_some() {
                 let face = FaceId { image: profile.image_id.clone(), n: profile.first_face };
                 let (bounds, size) = (seen.bounds, seen.quality.size);
-                return Ok(Some(Picture { face, bounds, large: profile.source.key, size }));
+                let (large, others) = (profile.source.key, Vec::new());
+                return Ok(Some(Picture { face, bounds, others, large, size }));
             }
         }
         Ok(None)
@@ -244,7 +259,8 @@ impl Pipeline {
                 let larger = best.as_ref().is_none_or(|best| best.size.total_cmp(&size) == Ordering::Less);
                 if merges.now(seen.person) == person && larger {
                     let large = photo.event.variants.large.key.clone();
-                    best = Some(Picture { face: seen.face, bounds: seen.bounds, large, size });
+                    let Seen { face, bounds, others, .. } = seen;
+                    best = Some(Picture { face, bounds, others, large, size });
                 }
             }
         }

@@ -104,6 +104,8 @@ impl Pipeline {
             person,
             face: FaceId { image: profile.image_id.clone(), n: profile.first_face },
             bounds: face.bounds,
+            others: Vec::new(),
+            template: face.template,
             founds: matches!(face.verdict, Verdict::Founded(_)),
         };
         self.show(&[seen], source, fresh).await?;
