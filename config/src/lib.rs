@@ -13,8 +13,8 @@ pub use error::{ConfigError, Problem};
 pub use layers::{Loaded, load};
 pub use setting::{DEFAULTS, Origin, Setting};
 pub use settings::{
-    Analyzer, Aws, AwsEndpoints, Backend, Consolidation, Crop, Darkroom, FaceModel, Faces, Fit, Founding, Limits,
-    Publish, Queue, Run, Settings, Table, TaggingKey, Variant, Variants,
+    Analyzer, Aws, AwsEndpoints, Backend, Companion, Consolidation, Crop, Darkroom, FaceModel, Faces, Fit, Founding,
+    Index, Limits, Pinecone, Publish, Queue, Rekognition, Run, Settings, Table, TaggingKey, Variant, Variants,
 };
 
 #[cfg(test)]

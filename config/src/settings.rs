@@ -28,6 +28,10 @@ pub struct Settings {
     pub crop: Crop,
     /// Finding faces and telling who they are.
     pub faces: Faces,
+    /// Amazon Rekognition.
+    pub rekognition: Rekognition,
+    /// Pinecone.
+    pub pinecone: Pinecone,
     /// What the tables hold.
     pub table: Table,
     /// Delivery of the work.
@@ -98,6 +102,8 @@ pub struct AwsEndpoints {
     pub sqs: String,
     /// SNS.
     pub sns: String,
+    /// Rekognition.
+    pub rekognition: String,
     /// SSM.
     pub ssm: String,
     /// STS.
@@ -190,13 +196,19 @@ pub struct Crop {
 pub struct Faces {
     /// What finds the faces.
     pub analyzer: Analyzer,
+    /// What knows who is who.
+    pub index: Index,
+    /// What says what faces look like that a service finds.
+    pub companion: Companion,
+    /// For how many seconds somebody may be too new for a service.
+    pub recent_seconds: u64,
     /// The models of the local engine.
     pub models: Vec<FaceModel>,
     /// Whether the local engine also looks at each face in the mirror.
     pub mirror: bool,
     /// Whether the local engine guesses age, gender and emotion.
     pub attributes: bool,
-    /// Cosine similarity from which two faces are one person; 0 is the model's own.
+    /// Similarity from which two faces are one person; 0 is the model's own.
     pub threshold: f64,
     /// What happens to persons that later faces show to be one.
     pub consolidation: Consolidation,
@@ -216,6 +228,56 @@ pub enum Analyzer {
     Synthetic,
     /// A model on this machine.
     Local,
+    /// Amazon Rekognition.
+    Rekognition,
+}
+
+/// What knows who is who.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Index {
+    /// Whatever goes with what finds the faces.
+    Auto,
+    /// The worker's own memory.
+    Gallery,
+    /// A collection of Rekognition.
+    Rekognition,
+    /// A Pinecone index.
+    Pinecone,
+}
+
+/// What says what faces look like that a service finds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Companion {
+    /// A model on this machine.
+    Local,
+    /// Faces made up, without a model.
+    Synthetic,
+    /// Nothing: the service is asked.
+    Off,
+}
+
+/// Amazon Rekognition.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Rekognition {
+    /// The collection.
+    pub collection: String,
+    /// Calls a second of each operation at most.
+    pub calls_per_second: f64,
+}
+
+/// A Pinecone index.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Pinecone {
+    /// The index's host.
+    pub host: String,
+    /// The SSM parameter with the key.
+    pub key_parameter: String,
+    /// What the names of namespaces begin with.
+    pub namespace: String,
 }
 
 /// A model of the local engine.

@@ -75,7 +75,7 @@ fn unknown_key_of_the_file_names_the_nearest() {
         ("[limits]\nmax_byte = 1", "limits.max_byte", "limits.max_bytes"),
         ("max_bytes = 1", "max_bytes", "limits.max_bytes"),
         ("[varients.large]\nquality = 1", "varients.large.quality", "variants.large.quality"),
-        ("[face]", "face", "faces.mirror"),
+        ("[face]", "face", "faces.index"),
         ("'limits.max_bytes' = 1", "\"limits.max_bytes\"", "limits.max_bytes"),
     ] {
         let expected = format!("unknown key `{key}` in file `sparks.toml`: did you mean `{nearest}`?");
@@ -109,7 +109,7 @@ fn wrong_type_names_what_is_expected() {
         (
             "[faces]\nanalyzer = 'remote'",
             "`faces.analyzer` is \"remote\" in file `sparks.toml`: \
-             expected one of \"off\", \"synthetic\", \"local\"",
+             expected one of \"off\", \"synthetic\", \"local\", \"rekognition\"",
         ),
     ] {
         assert_eq!(complaint(file, &[]), expected);

@@ -254,6 +254,7 @@ impl Faces {
         match self {
             Self::Local => "local",
             Self::Synthetic => "synthetic",
+            Self::Rekognition => "rekognition",
             Self::Off => "off",
         }
     }
@@ -265,6 +266,8 @@ pub enum Faces {
     Local,
     /// Markers of `sparks synth`
     Synthetic,
+    /// Amazon Rekognition
+    Rekognition,
     /// Nobody
     Off,
 }

@@ -1,5 +1,7 @@
 //! From settings to a running worker: the only place that names two adapters.
 
+mod senses;
+
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use anyhow::Context;
@@ -7,15 +9,16 @@ use sparks_aws::{
     Access, CloudPlatform, Connection, DynamoStore, Endpoints, Estate, Queues, S3Objects, Setup, SnsPublisher,
     SqsQueue, Tables, Timing, Topics,
 };
-use sparks_config::{Analyzer, Backend as Where, FaceModel, Loaded, Settings, TaggingKey as TaggingSetting};
-use sparks_domain::{Policy, Projection, TaggingKey, Threshold};
+use sparks_config::{Backend as Where, Loaded, Settings, TaggingKey as TaggingSetting};
+use sparks_domain::{Projection, TaggingKey};
 use sparks_embedded::{Embedded, Patience};
 use sparks_engine::{
-    Announcements, Clock, Cpu, Darkroom, FaceAnalyzer, GalleryIndex, NoFaces, OnCpu, Perseverance, Pipeline, Ports,
-    Publisher, Rebuilder, Register, RegisterRules, Rules, Silent, Snapshots, Store, SystemClock,
+    Announcements, Clock, Cpu, Darkroom, GalleryIndex, Perseverance, Pipeline, Ports, Publisher, Rebuilder, Register,
+    RegisterRules, Rules, Silent, Snapshots, Store, SystemClock,
 };
-use sparks_faces::{Embedders, Local, LocalOptions, Synthetic};
 use sparks_media::{CropSpec, Fit, Lab, Limits, VariantSpec};
+
+pub use senses::{Senses, gallery_policy, local_engine, policy, without_service};
 
 use crate::{
     backend::Backend, cli::Global, consumer::Consumer, darkroom::Isolated, telemetry::metrics::Metrics,
@@ -26,12 +29,6 @@ use crate::{
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct WrongUse(pub String);
-
-/// Markers differ by as much as was asked for, so nothing measured fits them.
-const SYNTHETIC_THRESHOLD: f32 = 0.6;
-
-/// By how many deviations the nearest person must be nearer than the next.
-const MARGIN: f32 = 0.42;
 
 /// Who the log says decided.
 pub const ACTOR: &str = concat!("sparks/", env!("CARGO_PKG_VERSION"));
@@ -122,6 +119,7 @@ async fn connection(settings: &Settings) -> Connection {
             s3: optional(&aws.endpoints.s3),
             sqs: optional(&aws.endpoints.sqs),
             sns: optional(&aws.endpoints.sns),
+            rekognition: optional(&aws.endpoints.rekognition),
             ssm: optional(&aws.endpoints.ssm),
             sts: optional(&aws.endpoints.sts),
         },
@@ -199,15 +197,16 @@ pub fn pipeline(
     settings: &Settings,
     backend: &Backend,
     cpu: Cpu,
-    analyzer: Arc<dyn FaceAnalyzer>,
-    index: Arc<GalleryIndex>,
+    senses: &Senses,
+    gallery: Arc<GalleryIndex>,
     metrics: &Metrics,
 ) -> Result<Pipeline, WrongUse> {
+    let index = senses.index(settings, backend, &cpu, gallery)?;
     let ports = Ports {
         objects: Arc::clone(&backend.objects),
         store: Arc::clone(&backend.store) as Arc<dyn Store>,
         darkroom: darkroom(settings),
-        analyzer,
+        analyzer: Arc::clone(&senses.analyzer),
         index,
         publisher: Arc::clone(&backend.publisher),
         meter: Arc::new(metrics.clone()),
@@ -258,7 +257,7 @@ pub fn uploader(settings: &Settings, folder: &Arc<Embedded>, pipeline: &Arc<Pipe
 /// Who knows who is who.
 pub fn register(settings: &Settings, backend: &Backend, index: Arc<GalleryIndex>) -> Result<Register, WrongUse> {
     let rules = RegisterRules {
-        policy: policy(settings)?,
+        policy: gallery_policy(settings)?,
         scale: sparks_faces::scale,
         projection: projection(settings),
         actor: ACTOR.to_owned(),
@@ -317,61 +316,6 @@ pub fn lab(settings: &Settings) -> Lab {
     let crop = &settings.crop;
     let crop = CropSpec { padding: crop.padding as f32, side: crop.side, quality: crop.quality };
     Lab::new(limits, variant(&settings.variants.large), variant(&settings.variants.medium), crop)
-}
-
-/// Who looks for faces. Asked before anything is opened, so that a wrong setting leaves nothing behind.
-pub fn analyzer(settings: &Settings, cpu: &Cpu) -> Result<Arc<dyn FaceAnalyzer>, WrongUse> {
-    Ok(match settings.faces.analyzer {
-        Analyzer::Off => Arc::new(NoFaces),
-        Analyzer::Synthetic => Arc::new(OnCpu::new("synthetic", || Ok(Synthetic), cpu.clone())),
-        Analyzer::Local => {
-            let options = local_options(settings)?;
-            let load = move || Local::load(options).map_err(|error| error.to_string());
-            Arc::new(OnCpu::new("local", load, cpu.clone()))
-        }
-    })
-}
-
-/// The engine inside the binary.
-pub fn local_engine(settings: &Settings) -> anyhow::Result<Local> {
-    Local::load(local_options(settings)?).context("cannot load the face models")
-}
-
-fn local_options(settings: &Settings) -> Result<LocalOptions, WrongUse> {
-    let faces = &settings.faces;
-    Ok(LocalOptions { models: embedders(&faces.models)?, mirror: faces.mirror, attributes: faces.attributes })
-}
-
-fn embedders(models: &[FaceModel]) -> Result<Embedders, WrongUse> {
-    match (models.contains(&FaceModel::Dlib), models.contains(&FaceModel::Mobilefacenet)) {
-        (true, true) => Ok(Embedders::Both),
-        (true, false) => Ok(Embedders::Dlib),
-        _ => Err(WrongUse("faces.models: mobilefacenet needs dlib beside it; add \"dlib\"".into())),
-    }
-}
-
-/// When a face is somebody. What the operator does not settle, the model's own measure does.
-pub fn policy(settings: &Settings) -> Result<Policy, WrongUse> {
-    let faces = &settings.faces;
-    let model = match faces.analyzer {
-        Analyzer::Local | Analyzer::Off => embedders(&faces.models)?.model(),
-        Analyzer::Synthetic => sparks_faces::SYNTHETIC_MODEL,
-    };
-    let scale = sparks_faces::scale(model).ok_or_else(|| WrongUse(format!("model {model} has no scale")))?;
-    let threshold = match faces.threshold as f32 {
-        0.0 if faces.analyzer == Analyzer::Synthetic => Threshold::Fixed(SYNTHETIC_THRESHOLD),
-        0.0 => Threshold::Grows(scale),
-        threshold => Threshold::Fixed(threshold),
-    };
-    Ok(Policy {
-        threshold,
-        margin: scale.spread * MARGIN,
-        candidates: faces.candidates,
-        min_size: faces.founding.min_size as f32,
-        min_sharpness: faces.founding.min_sharpness as f32,
-        min_confidence: faces.founding.min_confidence as f32,
-        max_turn: faces.founding.max_turn as f32,
-    })
 }
 
 fn projection(settings: &Settings) -> Projection {

@@ -39,6 +39,8 @@ pub struct Endpoints {
     pub sqs: Option<String>,
     /// SNS.
     pub sns: Option<String>,
+    /// Rekognition.
+    pub rekognition: Option<String>,
     /// SSM.
     pub ssm: Option<String>,
     /// STS.
@@ -113,6 +115,14 @@ impl Connection {
         let mut config = aws_sdk_sns::config::Builder::from(&self.shared);
         config.set_endpoint_url(self.endpoint(self.endpoints.sns.as_ref(), "SNS"));
         aws_sdk_sns::Client::from_conf(config.build())
+    }
+
+    /// Rekognition itself, for whoever needs more than its adapter does. Every call is paid for, so nobody repeats one unasked.
+    pub fn rekognition(&self) -> aws_sdk_rekognition::Client {
+        let mut config = aws_sdk_rekognition::config::Builder::from(&self.shared);
+        config.set_endpoint_url(self.endpoint(self.endpoints.rekognition.as_ref(), "Rekognition"));
+        config.set_retry_config(Some(RetryConfig::disabled()));
+        aws_sdk_rekognition::Client::from_conf(config.build())
     }
 
     /// SSM.

@@ -1,5 +1,5 @@
-//! The backend in the cloud: DynamoDB for table, log and signatures, S3 for objects, SQS for work, SNS for notices, and SSM
-//! for secrets.
+//! The backend in the cloud: DynamoDB for table, log and signatures, S3 for objects, SQS for work, SNS for notices, SSM for
+//! secrets, and Rekognition for faces.
 
 mod connect;
 mod doctor;
@@ -7,6 +7,7 @@ mod dynamo;
 mod names;
 mod notified;
 mod platform;
+mod rekognition;
 mod s3;
 mod setup;
 mod sns;
@@ -18,6 +19,7 @@ pub use connect::{Access, Connection, Endpoints};
 pub use doctor::Doctor;
 pub use dynamo::{DynamoStore, Tables};
 pub use platform::CloudPlatform;
+pub use rekognition::{Rekognition, RekognitionCollection, RekognitionFaces};
 pub use s3::S3Objects;
 pub use setup::{Done, Estate, Setup, SetupError, Step};
 pub use sns::{SnsPublisher, Topics};

@@ -10,22 +10,24 @@ use crate::{
     cli::{AdoptArgs, Global},
     output::{Output, harmless, progress},
     telemetry::metrics::Metrics,
-    wiring::{self, WrongUse},
+    wiring::{self, Senses, WrongUse},
 };
 
 /// Takes over persons and tags that another worker made.
 pub async fn run(global: &Global, args: AdoptArgs, output: &mut Output) -> anyhow::Result<ExitCode> {
-    let settings = wiring::settings(global, &[])?.settings;
+    let mut settings = wiring::settings(global, &[])?.settings;
     if settings.faces.analyzer == Analyzer::Off {
         let message = "faces.analyzer is \"off\", so nobody could be recognised afterwards: set it to \"local\"";
         return Err(WrongUse(message.into()).into());
     }
+    // A collection knows whom it knows: what they look like to us costs no call.
+    settings.faces = wiring::without_service(&settings.faces);
     let jobs = wiring::jobs(&settings);
     let (cpu, metrics) = (Cpu::new(jobs), Metrics::new());
-    let analyzer = wiring::analyzer(&settings, &cpu)?;
+    let senses = Senses::of(&settings, &cpu, &metrics).await?;
     let backend = wiring::open(&settings).await?;
     let index = wiring::index(&settings, &backend).await?;
-    let pipeline = wiring::pipeline(&settings, &backend, cpu, analyzer, Arc::clone(&index), &metrics)?;
+    let pipeline = wiring::pipeline(&settings, &backend, cpu, &senses, Arc::clone(&index), &metrics)?;
     let adoption = Adoption { store: Arc::clone(&backend.store), pipeline: Arc::new(pipeline), index, jobs };
     let found = survey(&adoption).await?;
     let adopted = take_over(&adoption, &found, args.dry_run).await?;

@@ -31,7 +31,7 @@ pub async fn run(global: &Global, args: FacesArgs, output: &mut Output) -> anyho
 
 async fn evaluate(global: &Global, args: EvalArgs, output: &mut Output) -> anyhow::Result<ExitCode> {
     let settings = wiring::settings(global, &[])?.settings;
-    let policy = wiring::policy(&settings)?;
+    let policy = wiring::gallery_policy(&settings)?;
     let darkroom = wiring::darkroom(&settings);
     let (photos, persons_true) = find(&args.dir, darkroom.as_ref())?;
     let engine = Arc::new(wiring::local_engine(&settings)?);
@@ -144,7 +144,7 @@ async fn names(settings: &Settings, faces: &[SeenFace]) -> anyhow::Result<Vec<Op
         return Ok(vec![None; faces.len()]);
     }
     let index = wiring::index(settings, &wiring::open(settings).await?).await?;
-    let policy = wiring::policy(settings)?;
+    let policy = wiring::gallery_policy(settings)?;
     let known = index.known();
     let found = known.gallery.search(faces, settings.faces.candidates, known.people.len());
     let name = |candidates: &Vec<Candidate>| {

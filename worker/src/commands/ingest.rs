@@ -18,7 +18,7 @@ use crate::{
     ingest::{Album, Submitter, Summary, discover},
     output::{Output, progress},
     telemetry::metrics::Metrics,
-    wiring::{self, WrongUse},
+    wiring::{self, Senses, WrongUse},
 };
 
 /// Acts as the platform, which uploads, and as the worker, until every file of this call is settled, by whichever process.
@@ -30,15 +30,15 @@ pub async fn run(global: &Global, args: IngestArgs, output: &mut Output) -> anyh
         return Err(WrongUse(format!("{}: there is no such file or folder", missing.display())).into());
     }
     let cpu = Cpu::new(wiring::jobs(&settings));
-    let analyzer = wiring::analyzer(&settings, &cpu)?;
     let metrics = Metrics::new();
+    let senses = Senses::of(&settings, &cpu, &metrics).await?;
     let backend = wiring::open_or_create(&settings).await?;
     let instead = "in the cloud, put files into the bucket, and the IMAGE rows into the table, as the platform does";
     let folder = backend.folder("`sparks ingest`", instead)?;
     let index = wiring::index(&settings, &backend).await?;
     let register = wiring::register(&settings, &backend, Arc::clone(&index))?;
     register.follow(|_| ()).await?; // what an interrupted call left undone
-    let pipeline = Arc::new(wiring::pipeline(&settings, &backend, cpu, analyzer, Arc::clone(&index), &metrics)?);
+    let pipeline = Arc::new(wiring::pipeline(&settings, &backend, cpu, &senses, Arc::clone(&index), &metrics)?);
     let darkroom = wiring::darkroom(&settings);
     let found = discover(&args.paths, &wiring::data_folder(&settings), darkroom.as_ref());
 

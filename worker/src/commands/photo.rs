@@ -11,7 +11,7 @@ use crate::{
     cli::{Global, PhotoAction, PhotoArgs},
     output::{Output, progress},
     telemetry::metrics::Metrics,
-    wiring::{self, WrongUse},
+    wiring::{self, Senses, WrongUse},
 };
 
 /// Events read at once.
@@ -23,11 +23,12 @@ pub async fn run(global: &Global, args: PhotoArgs, output: &mut Output) -> anyho
     let images: Result<Vec<ImageId>, InvalidId> = ids.iter().map(|id| id.parse()).collect();
     let images = images.map_err(|error| WrongUse(error.to_string()))?;
     let settings = wiring::settings(global, &[])?.settings;
-    let backend = wiring::open(&settings).await?;
-    let index = wiring::index(&settings, &backend).await?;
     let (cpu, metrics) = (Cpu::new(1), Metrics::new());
     // Crops are made of faces that were found before: nobody looks for any.
-    let pipeline = wiring::pipeline(&settings, &backend, cpu, Arc::new(NoFaces), Arc::clone(&index), &metrics)?;
+    let senses = Senses { analyzer: Arc::new(NoFaces), ..Senses::of(&settings, &cpu, &metrics).await? };
+    let backend = wiring::open(&settings).await?;
+    let index = wiring::index(&settings, &backend).await?;
+    let pipeline = wiring::pipeline(&settings, &backend, cpu, &senses, Arc::clone(&index), &metrics)?;
     let bar = progress(images.len() as u64, "photos");
     let (mut rows, mut failed) = (Vec::new(), false);
     for image in images {

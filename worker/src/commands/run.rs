@@ -14,7 +14,7 @@ use crate::{
     inbox::Inbox,
     run::{Housekeeping, Service, Shutdown, Vitals},
     telemetry::{http::HealthServer, metrics::Metrics},
-    wiring::{self, WrongUse},
+    wiring::{self, Senses, WrongUse},
 };
 
 /// Works off the queue until told to stop, and watches the inbox.
@@ -24,18 +24,19 @@ pub async fn run(global: &Global, args: RunArgs) -> anyhow::Result<ExitCode> {
         set_parent_process_death_signal(Some(Signal::TERM)).context("cannot end with whoever started this")?;
     }
     let cpu = Cpu::new(wiring::jobs(&settings));
-    let analyzer = wiring::analyzer(&settings, &cpu)?;
+    let metrics = Metrics::new();
+    let senses = Senses::of(&settings, &cpu, &metrics).await?;
     let shutdown = Shutdown::listen().context("cannot listen for signals")?;
     let backend = wiring::open_or_create(&settings).await?;
     refuse_unadopted(&backend).await?;
-    let metrics = Metrics::new();
     let index = wiring::index(&settings, &backend).await?;
     let pipeline =
-        wiring::pipeline(&settings, &backend, cpu.clone(), analyzer, Arc::clone(&index), &metrics).map(Arc::new)?;
+        wiring::pipeline(&settings, &backend, cpu.clone(), &senses, Arc::clone(&index), &metrics).map(Arc::new)?;
     let breaker = Breaker::new(
         Arc::clone(&backend.objects),
         Arc::clone(&backend.store) as Arc<dyn Store>,
         publisher(&settings, &backend),
+        senses,
     );
     let vitals = Arc::new(Vitals::new(metrics.clone(), breaker.clone()));
     let health = HealthServer::start(&settings.run.listen, Arc::clone(&vitals) as Arc<_>).await;

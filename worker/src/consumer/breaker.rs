@@ -13,6 +13,8 @@ use backon::{BackoffBuilder, ExponentialBuilder};
 use sparks_engine::{Objects, Publisher, Store};
 use tokio::time::timeout;
 
+use crate::wiring::Senses;
+
 /// Knows whether what we depend on answers. Clones share what they know.
 #[derive(Clone)]
 pub struct Breaker(Arc<Inner>);
@@ -21,6 +23,7 @@ struct Inner {
     objects: Arc<dyn Objects>,
     store: Arc<dyn Store>,
     publisher: Arc<dyn Publisher>,
+    senses: Senses,
     down: Mutex<Option<String>>,
     denial: Mutex<Option<Denial>>,
 }
@@ -39,8 +42,14 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
 impl Breaker {
     /// Watches over these.
-    pub fn new(objects: Arc<dyn Objects>, store: Arc<dyn Store>, publisher: Arc<dyn Publisher>) -> Self {
-        Self(Arc::new(Inner { objects, store, publisher, down: Mutex::default(), denial: Mutex::default() }))
+    pub fn new(
+        objects: Arc<dyn Objects>,
+        store: Arc<dyn Store>,
+        publisher: Arc<dyn Publisher>,
+        senses: Senses,
+    ) -> Self {
+        let (down, denial) = (Mutex::default(), Mutex::default());
+        Self(Arc::new(Inner { objects, store, publisher, senses, down, denial }))
     }
 
     /// What is down, if anything, as far as is known.
@@ -126,6 +135,9 @@ impl Breaker {
         let store = timeout(PATIENCE, self.0.store.check()).await.map_err(|_| silent("the store"))?;
         store.map_err(|error| error.to_string())?;
         let publisher = timeout(PATIENCE, self.0.publisher.check()).await.map_err(|_| silent("the publisher"))?;
-        publisher.map_err(|error| error.to_string())
+        publisher.map_err(|error| error.to_string())?;
+        let senses =
+            timeout(PATIENCE, self.0.senses.check()).await.map_err(|_| silent("the service that knows faces"))?;
+        senses.map_err(|error| error.to_string())
     }
 }

@@ -12,7 +12,7 @@ use sparks_engine::Pipeline;
 use tokio::task::JoinHandle;
 
 use super::*;
-use crate::{backend::Backend, cli::Global, telemetry::metrics::Metrics, wiring};
+use crate::{backend::Backend, cli::Global, telemetry::metrics::Metrics, wiring, wiring::Senses};
 
 const PACE: Pace = Pace {
     poll: Duration::from_millis(20),
@@ -50,8 +50,8 @@ impl Scene {
         let settings = wiring::settings(&global, &flags).unwrap().settings;
         let backend = wiring::open_or_create(&settings).await.unwrap();
         let (cpu, index) = (Cpu::new(1), wiring::index(&settings, &backend).await.unwrap());
-        let analyzer = wiring::analyzer(&settings, &cpu).unwrap();
-        let pipeline = Arc::new(wiring::pipeline(&settings, &backend, cpu, analyzer, index, &Metrics::new()).unwrap());
+        let senses = Senses::of(&settings, &cpu, &Metrics::new()).await.unwrap();
+        let pipeline = Arc::new(wiring::pipeline(&settings, &backend, cpu, &senses, index, &Metrics::new()).unwrap());
         Self { folder, backend, pipeline, settings, stop: watch::Sender::new(false) }
     }
 

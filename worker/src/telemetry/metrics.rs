@@ -39,6 +39,7 @@ struct Inner {
     stages: Family<Label, Histogram, fn() -> Histogram>,
     messages: Family<Label, Counter>,
     retries: Family<Label, Counter>,
+    calls: Family<Label, Counter>,
     conflicts: Counter,
     queue: Family<Label, Number>,
     queue_oldest: Gauge<f64, AtomicU64>,
@@ -58,6 +59,7 @@ impl Metrics {
             stages: Family::new_with_constructor(|| Histogram::new(BUCKETS)),
             messages: Family::default(),
             retries: Family::default(),
+            calls: Family::default(),
             conflicts: Counter::default(),
             queue: Family::default(),
             queue_oldest: Gauge::default(),
@@ -156,6 +158,7 @@ impl Inner {
         registry.register_with_unit("stage", "Time that a stage of a photo took", Unit::Seconds, self.stages.clone());
         registry.register("messages", "Messages that were settled, by what the queue was told", self.messages.clone());
         registry.register("retries", "Failures that will be tried again, by class", self.retries.clone());
+        registry.register("service_calls", "Calls of services that count them, by operation", self.calls.clone());
         registry.register("conflicts", "Commits that were decided again", self.conflicts.clone());
         registry.register("queue_messages", "Messages in the queue, by state", self.queue.clone());
         let oldest = "Age of the oldest message in the queue";
@@ -174,6 +177,10 @@ impl Inner {
 impl sparks_engine::Meter for Metrics {
     fn stage(&self, stage: &'static str, took: Duration) {
         Metrics::stage(self, stage, took);
+    }
+
+    fn call(&self, operation: &'static str) {
+        self.0.calls.get_or_create(&[("operation", operation)]).inc();
     }
 }
 
