@@ -11,6 +11,7 @@ pub mod guest;
 pub mod lagging;
 pub mod legacy;
 pub mod notices;
+pub mod pinecone;
 pub mod platform;
 pub mod proxy;
 pub mod samples;

@@ -19,6 +19,13 @@ pub struct Candidate {
     pub similarity: f32,
 }
 
+impl Candidate {
+    /// Somebody who is so alike, rounded as all that is decided on.
+    pub fn rounded(person: PersonId, similarity: f32) -> Self {
+        Self { person, similarity: round(similarity, 1e4) }
+    }
+}
+
 /// How alike two faces of one photo are.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Similarity {
@@ -147,7 +154,7 @@ impl Gallery {
                 nearest.len() >= most && nearest.last().is_some_and(|last| similarity < last.similarity - 1e-3);
             if !hopeless {
                 let person = self.merges.now(*person);
-                insert(&mut nearest, Candidate { person, similarity: round(similarity, 1e4) }, most);
+                insert(&mut nearest, Candidate::rounded(person, similarity), most);
             }
         }
         nearest

@@ -30,6 +30,12 @@ impl Signature {
         &self.0
     }
 
+    /// The same direction as a vector of length one, for what computes in floating point.
+    pub fn to_unit(&self) -> Vec<f32> {
+        let length = f64::from(dot_self(&self.0)).sqrt();
+        self.0.iter().map(|x| (f64::from(*x) / length) as f32).collect()
+    }
+
     /// The cosine of the angle to another signature: 1 is the same, 0 is unrelated. Nothing is like what has other dimensions.
     pub fn similarity(&self, other: &Self) -> f32 {
         if self.0.len() != other.0.len() {
@@ -78,6 +84,14 @@ mod tests {
         assert_eq!(of(&[1.0]).similarity(&of(&[1.0, 1.0])), 0.0);
         let there_and_back = Signature::from_bytes(&of(&[-1.0, 0.5]).to_bytes());
         assert_eq!(there_and_back, Some(of(&[-1.0, 0.5])));
+    }
+
+    #[test]
+    fn a_unit_vector_points_the_same_way() {
+        let signature = Signature::quantise(&[3.0, -4.0]).expect("a direction");
+        let unit = signature.to_unit();
+        assert!((unit.iter().map(|x| x * x).sum::<f32>() - 1.0).abs() < 1e-6);
+        assert_eq!(Signature::quantise(&unit), Some(signature));
     }
 
     #[test]
