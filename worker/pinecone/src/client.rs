@@ -2,7 +2,7 @@
 
 use std::{
     sync::{
-        Once,
+        Arc, Once,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -14,7 +14,7 @@ use reqwest::{
     redirect::Policy,
 };
 use serde::{Serialize, de::DeserializeOwned};
-use sparks_engine::Secret;
+use sparks_engine::{Meter, Secret, Unmeasured};
 
 use crate::{
     Access, AccessError,
@@ -39,6 +39,7 @@ pub(crate) struct Client {
     host: String,
     key: Secret,
     pub calls: Calls,
+    pub meter: Arc<dyn Meter>,
     is_well: AtomicBool,
 }
 
@@ -69,7 +70,15 @@ impl Client {
             (host, Some(port)) => format!("{host}:{port}"),
             (host, None) => host.to_owned(),
         };
-        Ok(Self { http, url, host, key: access.key.clone(), calls: Calls::default(), is_well: AtomicBool::new(false) })
+        Ok(Self {
+            http,
+            url,
+            host,
+            key: access.key.clone(),
+            calls: Calls::default(),
+            meter: Arc::new(Unmeasured),
+            is_well: AtomicBool::new(false),
+        })
     }
 
     /// Where it is.
@@ -128,6 +137,7 @@ impl Client {
     async fn ask_once<T: DeserializeOwned>(&self, operation: Operation, request: Request) -> Result<T, Trouble> {
         let silence = |error: reqwest::Error| Trouble::silence(operation, &self.host, &error.without_url());
         self.calls.count(operation);
+        self.meter.call(operation.name());
         let response = self.http.execute(request).await.map_err(silence)?;
         let (status, wait) = (response.status(), retry_after(response.headers()));
         let body = response.bytes().await.map_err(silence)?;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, btree_map::Entry};
 
 use async_trait::async_trait;
-use sparks_domain::{Candidate, FaceId, Gallery, PersonId};
+use sparks_domain::{Candidate, Gallery, ImageId, PersonId};
 use sparks_engine::{Collection, IndexError, Lesson, Probe};
 
 use crate::{
@@ -11,7 +11,7 @@ use crate::{
     batches::batches,
     calls::Operation,
     name::Name,
-    pinecone::{id, there},
+    pinecone::there,
     wire::{Done, Match, Matches, Query, Upsert, Vector},
 };
 
@@ -55,34 +55,12 @@ impl Collection for Pinecone {
         Ok(())
     }
 
-    /// In every namespace of ours: a face may have been taught by models that came before.
-    async fn unlearn(&self, faces: &[(PersonId, FaceId)]) -> Result<(), IndexError> {
-        if faces.is_empty() {
-            return Ok(());
-        }
-        let ids: Vec<String> = faces.iter().map(|(person, face)| id(*person, face)).collect();
-        for namespace in self.all_namespaces().await? {
-            self.drop_all(&namespace, &ids).await?;
-        }
-        Ok(())
+    async fn unlearn(&self, photo: &ImageId, persons: &[PersonId]) -> Result<(), IndexError> {
+        self.drop_of(persons, |person| Name::prefix_in(person, photo)).await
     }
 
-    /// In every namespace of ours, by what lists show and by what this process wrote lately. What another process wrote a moment
-    /// ago may not show yet: forgetting again later finds it.
     async fn forget(&self, persons: &[PersonId]) -> Result<(), IndexError> {
-        if persons.is_empty() {
-            return Ok(());
-        }
-        for namespace in self.all_namespaces().await? {
-            let mut ids = Vec::new();
-            for person in persons {
-                let mut theirs = self.list(&namespace, &Name::prefix(*person)).await?;
-                theirs.append(&mut self.recent.of(&namespace, *person));
-                ids.extend(theirs);
-            }
-            self.drop_all(&namespace, &ids).await?;
-        }
-        Ok(())
+        self.drop_of(persons, Name::prefix).await
     }
 
     /// Nobody is asked while all is well.

@@ -2,7 +2,7 @@
 
 use std::{fmt, str::FromStr};
 
-use sparks_domain::{FaceId, PersonId};
+use sparks_domain::{FaceId, ImageId, PersonId};
 
 /// `{person}#{image}#{n}`. Persons, UUIDs, KSUIDs and numbers are ASCII without a `#`, and short, so nothing is escaped; and what
 /// begins with `person1#` is of this person alone.
@@ -16,6 +16,11 @@ impl Name {
     /// What the names of all vectors of this person begin with.
     pub fn prefix(person: PersonId) -> String {
         format!("{person}#")
+    }
+
+    /// What the names of all vectors of this person in this photo begin with.
+    pub fn prefix_in(person: PersonId, photo: &ImageId) -> String {
+        format!("{person}#{photo}#")
     }
 }
 

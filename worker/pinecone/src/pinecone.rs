@@ -3,12 +3,12 @@
 use std::{
     collections::BTreeSet,
     fmt,
-    sync::{Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
 use sparks_domain::{FaceId, PersonId, Signature};
-use sparks_engine::IndexError;
+use sparks_engine::{IndexError, Meter};
 
 use crate::{
     Access, AccessError, Description,
@@ -65,6 +65,12 @@ impl Pinecone {
         let namespaces = Namespaces::new(access.prefix()?);
         let recent = Recent::new(LAG, REMEMBERED);
         Ok(Self { client: Client::new(access)?, namespaces, recent, used: Mutex::default() })
+    }
+
+    /// The same, and somebody hears of each call.
+    pub fn metered(mut self, meter: Arc<dyn Meter>) -> Self {
+        self.client.meter = meter;
+        self
     }
 
     /// How often it was called so far, by operation, repeats included.
@@ -125,6 +131,29 @@ impl Pinecone {
             }
             next = token;
         }
+    }
+
+    /// Drops the vectors of these persons whose names begin as this says, in every namespace of ours, since models that came
+    /// before may have taught them, too: by what lists show and by what this process wrote lately. What another process wrote a
+    /// moment ago may not show yet: dropping again later finds it.
+    pub(crate) async fn drop_of(
+        &self,
+        persons: &[PersonId],
+        prefix: impl Fn(PersonId) -> String,
+    ) -> Result<(), IndexError> {
+        if persons.is_empty() {
+            return Ok(());
+        }
+        for namespace in self.all_namespaces().await? {
+            let mut ids = BTreeSet::new();
+            for person in persons {
+                let prefix = prefix(*person);
+                ids.extend(self.list(&namespace, &prefix).await?);
+                ids.extend(self.recent.of(&namespace, *person).into_iter().filter(|id| id.starts_with(&prefix)));
+            }
+            self.drop_all(&namespace, &ids.into_iter().collect::<Vec<_>>()).await?;
+        }
+        Ok(())
     }
 
     /// Drops these from the namespace. What is not there is no mistake.

@@ -3,14 +3,16 @@
 use std::{sync::Arc, time::Duration};
 
 use anyhow::Context;
-use sparks_aws::{Rekognition, RekognitionCollection, RekognitionFaces};
+use sparks_aws::{Rekognition, RekognitionCollection, RekognitionFaces, SsmSecrets};
 use sparks_config::{Analyzer, Companion, FaceModel, Faces, Index, Settings};
 use sparks_domain::{Policy, Threshold};
 use sparks_engine::{
     Accompanied, Collection, Cpu, FaceAnalyzer, FaceIndex, Failure, GalleryIndex, LearnsBy, NoFaces, OnCpu, Portraits,
-    ServiceIndex, ServiceRules, Store,
+    Secret, Secrets, ServiceIndex, ServiceRules, Store,
 };
 use sparks_faces::{Embedders, Local, LocalOptions, Synthetic};
+
+use sparks_pinecone::{Access, Pinecone};
 
 use super::{WrongUse, clock, connection, darkroom, optional};
 use crate::{backend::Backend, telemetry::metrics::Metrics};
@@ -43,6 +45,7 @@ impl Senses {
         };
         let collection: Option<Arc<dyn Collection>> = match (index, &rekognition) {
             (Index::Rekognition, Some(service)) => Some(Arc::new(RekognitionCollection::new(service.clone()))),
+            (Index::Pinecone, _) => Some(Arc::new(pinecone(settings, metrics).await?)),
             _ => None,
         };
         let analyzer = match (analyzer, rekognition) {
@@ -144,6 +147,25 @@ async fn rekognition(settings: &Settings, cpu: &Cpu, metrics: &Metrics) -> Rekog
         cpu.clone(),
         Arc::new(metrics.clone()),
     )
+}
+
+async fn pinecone(settings: &Settings, metrics: &Metrics) -> anyhow::Result<Pinecone> {
+    let access = Access {
+        host: settings.pinecone.host.clone(),
+        key: pinecone_key(settings).await?,
+        namespace: settings.pinecone.namespace.clone(),
+    };
+    let pinecone = Pinecone::new(&access).map_err(|error| WrongUse(format!("[pinecone]: {error}")))?;
+    Ok(pinecone.metered(Arc::new(metrics.clone())))
+}
+
+async fn pinecone_key(settings: &Settings) -> anyhow::Result<Secret> {
+    if let Some(parameter) = optional(&settings.pinecone.key_parameter) {
+        let secrets = SsmSecrets::new(&connection(settings).await);
+        return secrets.secret(&parameter).await.context("pinecone.key_parameter");
+    }
+    let missing = "there is no key for Pinecone: set PINECONE_API_KEY, or pinecone.key_parameter to a parameter of SSM";
+    Ok(Secret::new(std::env::var("PINECONE_API_KEY").map_err(|_| WrongUse(missing.into()))?))
 }
 
 fn local(settings: &Settings, cpu: &Cpu) -> Result<Arc<dyn FaceAnalyzer>, WrongUse> {
