@@ -14,6 +14,7 @@ pub mod notices;
 pub mod pinecone;
 pub mod platform;
 pub mod proxy;
+pub mod rekognition;
 pub mod samples;
 pub mod snapshot;
 pub mod venv;

@@ -49,14 +49,20 @@ mod outage;
 mod persons;
 #[path = "scenarios/photo_delete.rs"]
 mod photo_delete;
+#[path = "scenarios/pinecone.rs"]
+mod pinecone;
 #[path = "scenarios/platform.rs"]
 mod platform;
 #[path = "scenarios/questions.rs"]
 mod questions;
+#[path = "scenarios/rekognition.rs"]
+mod rekognition;
 #[path = "scenarios/replicas.rs"]
 mod replicas;
 #[path = "scenarios/send.rs"]
 mod send;
+#[path = "scenarios/services.rs"]
+mod services;
 #[path = "scenarios/shutdown.rs"]
 mod shutdown;
 #[path = "scenarios/sparks.rs"]

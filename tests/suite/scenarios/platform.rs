@@ -1,6 +1,7 @@
 //! The platform around us: it stores originals, makes rows, and sends messages.
 
 use std::{
+    collections::{BTreeMap, BTreeSet},
     fs,
     io::{Read, Write},
     net::TcpStream,
@@ -13,7 +14,7 @@ use std::{
 use rusqlite::params;
 use serde_json::{Value, json};
 
-use crate::sparks::Sparks;
+use crate::{sparks::Sparks, truth::truth};
 
 /// The bucket's name in all messages.
 pub const BUCKET: &str = "sparks-photos";
@@ -24,6 +25,7 @@ pub const ADA: &str = "ada@example.org";
 pub struct Platform {
     pub sparks: Sparks,
     album: Vec<PathBuf>,
+    settings: Vec<(&'static str, String)>,
 }
 
 impl Platform {
@@ -34,15 +36,32 @@ impl Platform {
         let mut album: Vec<PathBuf> = fs::read_dir(album).unwrap().map(|entry| entry.unwrap().path()).collect();
         album.retain(|path| path.extension().is_some_and(|ending| ending == "jpg"));
         album.sort();
-        let platform = Self { sparks, album };
+        let platform = Self { sparks, album, settings: Vec::new() };
         platform.drain();
         platform
+    }
+
+    /// The same, with these settings for every command.
+    pub fn with(mut self, settings: Vec<(&'static str, String)>) -> Self {
+        self.settings = settings;
+        self
+    }
+
+    /// What `sparks synth` knows of the pictures.
+    pub fn truth(&self) -> BTreeMap<String, BTreeSet<u64>> {
+        truth(self.album[0].parent().unwrap())
+    }
+
+    /// How many pictures there are.
+    pub fn pictures(&self) -> usize {
+        self.album.len()
     }
 
     /// `sparks ...` with the platform's bucket.
     pub fn command<'a>(&self, args: impl IntoIterator<Item = &'a str>) -> Command {
         let mut command = self.sparks.command(args);
         command.env("SPARKS_BUCKET", BUCKET).env("SPARKS_FACES_ANALYZER", "synthetic");
+        command.envs(self.settings.iter().cloned());
         command
     }
 

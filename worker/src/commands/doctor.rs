@@ -3,6 +3,7 @@
 mod address;
 mod machine;
 mod pictures;
+mod services;
 
 use std::process::ExitCode;
 
@@ -30,6 +31,7 @@ pub async fn run(global: &Global, args: DoctorArgs, output: &mut Output) -> anyh
     if !args.offline {
         findings.extend(address::examine(&settings.run.listen).await);
         findings.extend(online(&settings, &bar).await?);
+        findings.extend(services::examine(&settings).await?);
     }
     bar.finish_and_clear();
     for finding in &findings {

@@ -45,7 +45,10 @@ impl Senses {
         };
         let collection: Option<Arc<dyn Collection>> = match (index, &rekognition) {
             (Index::Rekognition, Some(service)) => Some(Arc::new(RekognitionCollection::new(service.clone()))),
-            (Index::Pinecone, _) => Some(Arc::new(pinecone(settings, metrics).await?)),
+            (Index::Pinecone, _) => match pinecone(settings).await? {
+                Some(pinecone) => Some(Arc::new(pinecone.metered(Arc::new(metrics.clone())))),
+                None => None,
+            },
             _ => None,
         };
         let analyzer = match (analyzer, rekognition) {
@@ -126,6 +129,11 @@ fn pair(settings: &Settings) -> Result<(Analyzer, Index), WrongUse> {
     Err(WrongUse(refused.into()))
 }
 
+/// The collection of Rekognition that knows persons, if one does.
+pub fn collection(settings: &Settings) -> Result<Option<&str>, WrongUse> {
+    Ok((pair(settings)?.1 == Index::Rekognition).then_some(settings.rekognition.collection.as_str()))
+}
+
 /// The same without any service: what faces look like to us is told by an engine of ours.
 pub fn without_service(faces: &Faces) -> Faces {
     let analyzer = match (faces.analyzer, faces.companion) {
@@ -149,14 +157,17 @@ async fn rekognition(settings: &Settings, cpu: &Cpu, metrics: &Metrics) -> Rekog
     )
 }
 
-async fn pinecone(settings: &Settings, metrics: &Metrics) -> anyhow::Result<Pinecone> {
+/// The Pinecone index that knows persons, if one does.
+pub async fn pinecone(settings: &Settings) -> anyhow::Result<Option<Pinecone>> {
+    if pair(settings)?.1 != Index::Pinecone {
+        return Ok(None);
+    }
     let access = Access {
         host: settings.pinecone.host.clone(),
         key: pinecone_key(settings).await?,
         namespace: settings.pinecone.namespace.clone(),
     };
-    let pinecone = Pinecone::new(&access).map_err(|error| WrongUse(format!("[pinecone]: {error}")))?;
-    Ok(pinecone.metered(Arc::new(metrics.clone())))
+    Ok(Some(Pinecone::new(&access).map_err(|error| WrongUse(format!("[pinecone]: {error}")))?))
 }
 
 async fn pinecone_key(settings: &Settings) -> anyhow::Result<Secret> {
@@ -196,6 +207,22 @@ fn embedders(models: &[FaceModel]) -> Result<Embedders, WrongUse> {
     }
 }
 
+/// How long the signatures are that faces have.
+pub fn dimensions(settings: &Settings) -> Result<usize, WrongUse> {
+    match is_synthetic(settings) {
+        true => Ok(sparks_faces::DIMENSIONS),
+        false => Ok(embedders(&settings.faces.models)?.dimensions()),
+    }
+}
+
+fn is_synthetic(settings: &Settings) -> bool {
+    match settings.faces.analyzer {
+        Analyzer::Synthetic => true,
+        Analyzer::Rekognition => settings.faces.companion == Companion::Synthetic,
+        Analyzer::Local | Analyzer::Off => false,
+    }
+}
+
 /// When a face is somebody, to whoever is asked. What the operator does not settle, the model's own measure does.
 pub fn policy(settings: &Settings) -> Result<Policy, WrongUse> {
     let policy = gallery_policy(settings)?;
@@ -213,11 +240,7 @@ pub fn policy(settings: &Settings) -> Result<Policy, WrongUse> {
 /// When two faces are one person, by what they look like to a model of ours.
 pub fn gallery_policy(settings: &Settings) -> Result<Policy, WrongUse> {
     let faces = &settings.faces;
-    let is_synthetic = match faces.analyzer {
-        Analyzer::Synthetic => true,
-        Analyzer::Rekognition => faces.companion == Companion::Synthetic,
-        Analyzer::Local | Analyzer::Off => false,
-    };
+    let is_synthetic = is_synthetic(settings);
     let model = if is_synthetic { sparks_faces::SYNTHETIC_MODEL } else { embedders(&faces.models)?.model() };
     let scale = sparks_faces::scale(model).ok_or_else(|| WrongUse(format!("model {model} has no scale")))?;
     // What is settled for Rekognition is no cosine.

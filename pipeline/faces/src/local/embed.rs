@@ -36,6 +36,14 @@ impl Embedders {
             Self::Dlib => "dlib-1",
         }
     }
+
+    /// How long the signatures are.
+    pub const fn dimensions(self) -> usize {
+        match self {
+            Self::Both => 128 + 512,
+            Self::Dlib => 128,
+        }
+    }
 }
 
 /// The loaded models.

@@ -5,6 +5,7 @@
 
 mod bucket;
 mod clock;
+mod collection;
 mod identity;
 mod permissions;
 mod persons;
@@ -70,6 +71,11 @@ impl Doctor {
         if tables_are_there {
             self.persons(&estate.tables).await;
         }
+        self.findings
+    }
+
+    /// What was found so far.
+    pub fn into_findings(self) -> Vec<Finding> {
         self.findings
     }
 

@@ -1,6 +1,7 @@
 //! Making what is missing in an account, and nothing else. What is there stays as it is.
 
 pub(crate) mod bucket;
+pub(crate) mod collection;
 pub(crate) mod queues;
 pub(crate) mod tables;
 
