@@ -16,6 +16,7 @@ mod cloud {
     mod objects;
     mod outage;
     mod photos;
+    mod pinecone;
     mod platform;
     mod publisher;
     mod queue;

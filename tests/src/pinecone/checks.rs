@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::{refusal::Refusal, vectors::Vectors};
 
-/// How long a name may be.
+/// How long a name may be, of a vector or of a namespace.
 const MOST_ID: usize = 512;
 
 /// How many vectors, or names, a request may have.
@@ -12,6 +12,15 @@ pub(super) const MOST_VECTORS: usize = 1000;
 
 /// What metadata may weigh.
 const MOST_METADATA: usize = 40 * 1024;
+
+/// A namespace that may be one. The one without a name has an alias.
+pub(super) fn space(name: Option<String>) -> Result<String, Refusal> {
+    let name = name.filter(|name| name != "__default__").unwrap_or_default();
+    match name.len() <= MOST_ID && name.is_ascii() && !name.contains('\0') {
+        true => Ok(name),
+        false => Err(Refusal::argument(format!("Namespace must be at most {MOST_ID} ASCII characters"))),
+    }
+}
 
 /// A name that may be one.
 pub(super) fn named(id: String) -> Result<String, Refusal> {

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     body::Body,
-    checks::{MOST_VECTORS, fitting, named},
+    checks::{MOST_VECTORS, fitting, named, space},
     refusal::Refusal,
     vectors::{Record, Vectors},
 };
@@ -17,7 +17,7 @@ const MOST_LISTED: usize = 100;
 
 /// The nearest vectors.
 pub(super) fn nearest(vectors: &mut Vectors, mut body: Body) -> Result<Value, Refusal> {
-    let namespace = body.text("namespace")?.unwrap_or_default();
+    let namespace = space(body.text("namespace")?)?;
     let most = body.count("topK")?.unwrap_or_default();
     let (values, metadata) = (body.flag("includeValues")?, body.flag("includeMetadata")?);
     let (vector, id) = (body.numbers("vector")?, body.text("id")?);
@@ -64,7 +64,7 @@ pub(super) fn fetch(vectors: &mut Vectors, parameters: Vec<(String, String)>) ->
     for (name, value) in parameters {
         match name.as_str() {
             "ids" => ids.push(named(value)?),
-            "namespace" => namespace = value,
+            "namespace" => namespace = space(Some(value))?,
             _ => return Err(Refusal::argument(format!("{name}: Cannot find field."))),
         }
     }
@@ -91,7 +91,7 @@ pub(super) fn list(vectors: &mut Vectors, parameters: Vec<(String, String)>) -> 
     for (name, value) in parameters {
         match name.as_str() {
             "prefix" => prefix = value,
-            "namespace" => namespace = value,
+            "namespace" => namespace = space(Some(value))?,
             "paginationToken" => after = Some(token_end(&value)?),
             "limit" => limit = value.parse().unwrap_or_default(),
             _ => return Err(Refusal::argument(format!("{name}: Cannot find field."))),

@@ -4,14 +4,14 @@ use serde_json::{Value, json};
 
 use super::{
     body::Body,
-    checks::{MOST_VECTORS, fitting, metadata, named},
+    checks::{MOST_VECTORS, fitting, metadata, named, space},
     refusal::Refusal,
     vectors::{Record, Vectors, Write},
 };
 
 /// Puts vectors where they are, or writes over them.
 pub(super) fn upsert(vectors: &mut Vectors, mut body: Body) -> Result<Value, Refusal> {
-    let namespace = body.text("namespace")?.unwrap_or_default();
+    let namespace = space(body.text("namespace")?)?;
     let list = body.list("vectors")?.unwrap_or_default();
     body.finish()?;
     match list.len() {
@@ -43,7 +43,7 @@ fn record(vectors: &Vectors, vector: Value) -> Result<(String, Record), Refusal>
 
 /// Changes a vector that is there.
 pub(super) fn update(vectors: &mut Vectors, mut body: Body) -> Result<Value, Refusal> {
-    let namespace = body.text("namespace")?.unwrap_or_default();
+    let namespace = space(body.text("namespace")?)?;
     let id = named(body.text("id")?.unwrap_or_default())?;
     let values = body.numbers("values")?.map(|values| fitting(vectors, values)).transpose()?;
     let metadata = metadata(body.take("setMetadata"))?;
@@ -54,7 +54,7 @@ pub(super) fn update(vectors: &mut Vectors, mut body: Body) -> Result<Value, Ref
 
 /// Drops vectors.
 pub(super) fn delete(vectors: &mut Vectors, mut body: Body) -> Result<Value, Refusal> {
-    let namespace = body.text("namespace")?.unwrap_or_default();
+    let namespace = space(body.text("namespace")?)?;
     let (ids, all) = (body.texts("ids")?.unwrap_or_default(), body.flag("deleteAll")?);
     body.finish()?;
     if ids.is_empty() != all {

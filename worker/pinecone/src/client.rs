@@ -155,3 +155,98 @@ fn provide_ring() {
         let _ = rustls::crypto::ring::default_provider().install_default();
     });
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        io::{self, Write},
+        sync::{Arc, Mutex},
+    };
+
+    use sparks_engine::IndexError;
+    use tokio::{
+        io::{AsyncReadExt, AsyncWriteExt},
+        net::TcpListener,
+    };
+    use tracing_subscriber::fmt::MakeWriter;
+
+    use super::*;
+    use crate::wire::Stats;
+
+    /// Keeps what is logged.
+    #[derive(Clone, Default)]
+    struct Log(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Log {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().expect("the log").extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    impl<'a> MakeWriter<'a> for Log {
+        type Writer = Self;
+
+        fn make_writer(&'a self) -> Self {
+            self.clone()
+        }
+    }
+
+    /// Answers each connection with one of these, and tells what was asked.
+    async fn answering(answers: Vec<String>) -> (String, tokio::task::JoinHandle<String>) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let host = format!("http://{}", listener.local_addr().expect("an address"));
+        let asked = tokio::spawn(async move {
+            let mut asked = String::new();
+            for answer in answers {
+                let (mut stream, _) = listener.accept().await.expect("a connection");
+                let mut bytes = [0; 4096];
+                let read = stream.read(&mut bytes).await.expect("a request");
+                asked = String::from_utf8_lossy(&bytes[..read]).into_owned();
+                stream.write_all(answer.as_bytes()).await.expect("an answer");
+            }
+            asked
+        });
+        (host, asked)
+    }
+
+    fn answer(status: &str, headers: &str, body: &str) -> String {
+        format!("HTTP/1.1 {status}\r\n{headers}connection: close\r\ncontent-length: {}\r\n\r\n{body}", body.len())
+    }
+
+    #[tokio::test]
+    async fn a_key_is_sent_and_never_logged() {
+        let log = Log::default();
+        let subscriber = tracing_subscriber::fmt().with_max_level(tracing::Level::TRACE).with_writer(log.clone());
+        let _logging = tracing::subscriber::set_default(subscriber.finish());
+        let quoted = r#"{"code":14,"message":"key pcsk_hunter2"}"#;
+        let away = answer("503 Service Unavailable", "", quoted);
+        let (host, asked) = answering(vec![away, answer("403 Forbidden", "", quoted)]).await;
+        let access = Access { host, key: Secret::new("pcsk_hunter2"), namespace: String::new() };
+        let client = Client::new(&access).expect("a client");
+        let trouble = client.post::<Stats>(Operation::Stats, &serde_json::json!({})).await.err().expect("a refusal");
+        let shown = format!("{trouble:?} {}", IndexError::from(trouble.clone()));
+        let asked = asked.await.expect("a request");
+        for header in ["api-key: pcsk_hunter2\r\n", "x-pinecone-api-version: 2025-10\r\n", "user-agent: sparks/"] {
+            assert!(asked.contains(header), "{asked}");
+        }
+        let logged = String::from_utf8(log.0.lock().expect("the log").clone()).expect("text");
+        assert!(logged.contains("asked again") && logged.contains("(secret)"), "{logged}");
+        assert!(!logged.contains("hunter2") && !shown.contains("hunter2"), "{logged} {shown}");
+    }
+
+    #[tokio::test]
+    async fn nobody_leads_us_elsewhere() {
+        let (host, asked) =
+            answering(vec![answer("307 Temporary Redirect", "location: http://127.0.0.1:1/\r\n", "")]).await;
+        let access = Access { host, key: Secret::new("k"), namespace: String::new() };
+        let client = Client::new(&access).expect("a client");
+        let trouble = client.post::<Stats>(Operation::Stats, &serde_json::json!({})).await.err().expect("a refusal");
+        assert!(matches!(IndexError::from(trouble), IndexError::Refused(words) if words.contains("307")));
+        asked.await.expect("a request");
+    }
+}
