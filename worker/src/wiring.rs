@@ -11,11 +11,12 @@ use sparks_config::{Analyzer, Backend as Where, FaceModel, Loaded, Settings, Tag
 use sparks_domain::{Policy, Projection, TaggingKey, Threshold};
 use sparks_embedded::{Embedded, Patience};
 use sparks_engine::{
-    Announcements, Clock, Cpu, Darkroom, FaceAnalyzer, GalleryIndex, NoFaces, OnCpu, Perseverance, Pipeline, Ports,
-    Publisher, Rebuilder, Register, RegisterRules, Rules, Silent, Snapshots, Store, SystemClock,
+    Announcements, Clock, Cpu, Darkroom, FaceAnalyzer, FaceEngine, GalleryIndex, NoFaces, OnCpu, Perseverance,
+    Pipeline, Ports, Publisher, Rebuilder, Register, RegisterRules, Rules, Silent, Snapshots, Store, SystemClock,
 };
 use sparks_faces::{Embedders, Local, LocalOptions, Synthetic};
 use sparks_media::{CropSpec, Fit, Lab, Limits, VariantSpec};
+use sparks_rekognition::Model;
 
 use crate::{
     backend::Backend, cli::Global, consumer::Consumer, darkroom::Isolated, telemetry::metrics::Metrics,
@@ -32,6 +33,9 @@ const SYNTHETIC_THRESHOLD: f32 = 0.6;
 
 /// By how many deviations the nearest person must be nearer than the next.
 const MARGIN: f32 = 0.42;
+
+/// Similarities that clients are told mean the same in every collection, so that its size is a guess.
+const PERSONS_IN_A_COLLECTION: usize = 1000;
 
 /// Who the log says decided.
 pub const ACTOR: &str = concat!("sparks/", env!("CARGO_PKG_VERSION"));
@@ -330,6 +334,25 @@ pub fn analyzer(settings: &Settings, cpu: &Cpu) -> Result<Arc<dyn FaceAnalyzer>,
             Arc::new(OnCpu::new("local", load, cpu.clone()))
         }
     })
+}
+
+/// Whom Rekognition's clients ask, and how to read what it tells.
+pub fn recogniser(settings: &Settings) -> anyhow::Result<(Arc<dyn FaceEngine>, Model)> {
+    // How many networks, and which edition: to clients a version is digits and dots.
+    let (engine, version): (Arc<dyn FaceEngine>, _) = match settings.faces.analyzer {
+        Analyzer::Off => return Err(WrongUse("faces.analyzer is off: there is nobody to look for faces".into()).into()),
+        Analyzer::Synthetic => (Arc::new(Synthetic), "0.1"),
+        Analyzer::Local => {
+            let version = match embedders(&settings.faces.models)? {
+                Embedders::Dlib => "1.1",
+                Embedders::Both => "2.1",
+            };
+            (Arc::new(local_engine(settings)?), version)
+        }
+    };
+    let threshold = policy(settings)?.threshold.among(PERSONS_IN_A_COLLECTION);
+    let model = Model::new(version, threshold).map_err(|error| WrongUse(format!("faces.threshold: {error}")))?;
+    Ok((engine, model))
 }
 
 /// The engine inside the binary.
