@@ -214,14 +214,17 @@ Examples:
   rek search-faces-by-image --collection-id family --image-bytes fileb://party.jpg
   rek compare-faces --source-image-bytes fileb://a.jpg --target-image-bytes fileb://b.jpg
 
-DetectFaces, CompareFaces, IndexFaces, SearchFaces, SearchFacesByImage, ListFaces, DeleteFaces, and CreateCollection,
-DescribeCollection, ListCollections, DeleteCollection. Photos come as bytes, JPEG or PNG; there is no S3 here.
-80 is the similarity from which the engine takes two faces for one person. Age, gender and emotion are told where
-faces.attributes is on. What the engine does not tell is left out of answers.
+Operations: DetectFaces, CompareFaces, IndexFaces, SearchFaces, SearchFacesByImage, ListFaces,
+DeleteFaces, CreateCollection, DescribeCollection, ListCollections, DeleteCollection.
+Photos come as bytes, JPEG or PNG; there is no S3 here. 80 is the similarity from which the engine
+takes two faces for one person. Age, gender and emotion are told where faces.attributes is on.
+What the engine does not tell is left out of answers.
 
-There is no TLS, and without --signed no check of who asks: whoever reaches the port can read and delete faces, and
-whoever is on the way can see them. Listen on another address than this machine's own only where that is right.
-SIGTERM or SIGINT: requests in hand are answered, then it ends. SPARKS_LOG=debug logs every request.")]
+There is no TLS, and without --signed no check of who asks: whoever reaches the port can search,
+list and delete faces, and whoever is on the way can see the photos. Listen on another address than
+this machine's own only where that is right.
+
+SIGTERM or SIGINT: requests in hand are answered, then it ends. SPARKS_LOG=debug logs each request.")]
     RekognitionServer(RekognitionServerArgs),
     /// List the face models inside this binary
     Models,

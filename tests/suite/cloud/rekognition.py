@@ -5,6 +5,7 @@
     rekognition.py people FOLDER    photos of persons
     rekognition.py again            what another server finds in the folder of the first
     rekognition.py signed           keys that are right, and keys that are not
+    rekognition.py trouble ERROR    a server that refuses everything, or all but the first request
 
 The endpoint is AWS_ENDPOINT_URL. Every answer is held against the model that comes with the client, member by member.
 What is seen goes to standard output as JSON; what is wrong ends the program.
@@ -378,7 +379,20 @@ def signed():
     refused("UnrecognizedClientException", keys("a-guess", "the-secret").list_collections)
 
 
+def trouble(kind):
+    rek = client()
+    if kind in ("ThrottlingException", "ProvisionedThroughputExceededException"):
+        rek.list_collections()
+    refused(kind, rek.list_collections)
+    status = 500 if kind == "InternalServerError" else 400
+    try:
+        rek.describe_collection(CollectionId="c")
+    except getattr(rek.exceptions, kind) as error:
+        assert error.response["ResponseMetadata"]["HTTPStatusCode"] == status, error.response
+
+
 if __name__ == "__main__":
     command, *arguments = sys.argv[1:]
-    todo = {"walk": walk, "model": model, "people": people, "again": again, "signed": signed}[command]
+    commands = {"walk": walk, "model": model, "people": people, "again": again, "signed": signed, "trouble": trouble}
+    todo = commands[command]
     json.dump({"seen": todo(*arguments), "answers": answers}, sys.stdout)

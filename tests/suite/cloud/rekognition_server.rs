@@ -5,15 +5,18 @@ use std::{
     io::{BufRead, BufReader, Cursor},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
+    sync::Arc,
 };
 
 use image::{ImageFormat, Rgb, RgbImage};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
-use sparks_faces::{DEFAULT_NOISE, draw_marker, identity_vector, jpeg, with_noise};
+use sparks_faces::{DEFAULT_NOISE, Synthetic, draw_marker, identity_vector, jpeg, with_noise};
+use sparks_rekognition::{Model, Options, Service, Throttle, TooMany, Trouble};
 use sparks_tests::{
     binary::{binary, root},
     venv::interpreter,
+    worker::lab,
 };
 
 use super::readers::CLIENT;
@@ -41,15 +44,8 @@ impl Server {
         Self { process, endpoint: told["endpoint"].as_str().unwrap().to_owned() }
     }
 
-    /// What the client has seen; whatever it finds wrong ends the test.
     fn ask(&self, args: &[&str]) -> Value {
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("suite/cloud/rekognition.py");
-        let mut client = Command::new(interpreter("readers", CLIENT));
-        client.arg(script).args(args).env("AWS_ENDPOINT_URL", &self.endpoint).env("AWS_DEFAULT_REGION", "eu-central-1");
-        client.env("AWS_ACCESS_KEY_ID", "anybody").env("AWS_SECRET_ACCESS_KEY", "anything");
-        let output = client.output().unwrap();
-        assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
-        serde_json::from_slice(&output.stdout).unwrap()
+        ask(&self.endpoint, args)
     }
 
     /// Asks it to stop, and tells how it ended.
@@ -64,6 +60,17 @@ impl Drop for Server {
         drop(self.process.kill());
         drop(self.process.wait());
     }
+}
+
+/// What the client has seen; whatever it finds wrong ends the test.
+fn ask(endpoint: &str, args: &[&str]) -> Value {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("suite/cloud/rekognition.py");
+    let mut client = Command::new(interpreter("readers", CLIENT));
+    client.arg(script).args(args).env("AWS_ENDPOINT_URL", endpoint).env("AWS_DEFAULT_REGION", "eu-central-1");
+    client.env("AWS_ACCESS_KEY_ID", "anybody").env("AWS_SECRET_ACCESS_KEY", "anything");
+    let output = client.output().unwrap();
+    assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
 }
 
 /// A picture of these identities, each so large, as nobody has seen them before.
@@ -165,6 +172,27 @@ fn requests_are_held_to_the_limits_of_the_services_model() {
 fn signatures_count_where_keys_are_asked_for() {
     let keys = [("AWS_ACCESS_KEY_ID", "the-key"), ("AWS_SECRET_ACCESS_KEY", "the-secret")];
     Server::start(&["--faces", "synthetic", "--signed"], &keys).ask(&["signed"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn trouble_has_the_names_that_clients_know() {
+    let model = Model::new("1.0", 0.6).unwrap();
+    let service = Service::new(Arc::new(Synthetic), Arc::new(lab()), model, Options::default());
+    let server = sparks_rekognition::Server::bind("127.0.0.1:0", Arc::new(service)).await.unwrap();
+    let throttled = |answer| Options { throttle: Some(Throttle { per_second: 0.001, answer }), ..Options::default() };
+    let troubled = |trouble| Options { trouble: Some(trouble), ..Options::default() };
+    for (options, name) in [
+        (throttled(TooMany::Throttling), "ThrottlingException"),
+        (throttled(TooMany::ProvisionedThroughput), "ProvisionedThroughputExceededException"),
+        (troubled(Trouble::Outage), "InternalServerError"),
+        (troubled(Trouble::Denied), "AccessDeniedException"),
+    ] {
+        server.service().set(options);
+        let endpoint = server.endpoint();
+        tokio::task::spawn_blocking(move || ask(&endpoint, &["trouble", name])).await.unwrap();
+    }
+    let calls = server.service().calls();
+    assert_eq!((calls["ListCollections"], calls["DescribeCollection"]), (6, 4));
 }
 
 #[test]
