@@ -35,7 +35,7 @@ impl RekognitionServer {
     /// Where there is no free port.
     pub fn start() -> Self {
         let runtime = Runtime::new().expect("threads");
-        let model = Model::new("markers-1", THRESHOLD).expect("a model");
+        let model = Model::new("0.1", THRESHOLD).expect("a model");
         let service = Service::new(Arc::new(Synthetic), Arc::new(Lab::default()), model, Options::default());
         let server = runtime.block_on(Server::bind("127.0.0.1:0", Arc::new(service))).expect("a free port");
         Self { server, counted: Mutex::default(), runtime }

@@ -21,6 +21,7 @@ mod cloud {
     mod publisher;
     mod queue;
     mod readers;
+    mod rekognition_server;
     mod replicas;
     mod requests;
     mod secrets;

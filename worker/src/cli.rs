@@ -203,6 +203,29 @@ Examples:
     Persons(PersonsArgs),
     /// Try the face engine on photos
     Faces(FacesArgs),
+    /// Answer Rekognition's clients with the face engine of this machine
+    #[command(after_help = "\
+Examples:
+  sparks rekognition-server --dir ~/faces
+  export AWS_ACCESS_KEY_ID=x AWS_SECRET_ACCESS_KEY=x AWS_DEFAULT_REGION=eu-central-1
+  alias rek='aws rekognition --endpoint-url http://127.0.0.1:8085'
+  rek create-collection --collection-id family
+  rek index-faces --collection-id family --external-image-id ann --image-bytes fileb://ann.jpg
+  rek search-faces-by-image --collection-id family --image-bytes fileb://party.jpg
+  rek compare-faces --source-image-bytes fileb://a.jpg --target-image-bytes fileb://b.jpg
+
+Operations: DetectFaces, CompareFaces, IndexFaces, SearchFaces, SearchFacesByImage, ListFaces,
+DeleteFaces, CreateCollection, DescribeCollection, ListCollections, DeleteCollection.
+Photos come as bytes, JPEG or PNG; there is no S3 here. 80 is the similarity from which the engine
+takes two faces for one person. Age, gender and emotion are told where faces.attributes is on.
+What the engine does not tell is left out of answers.
+
+There is no TLS, and without --signed no check of who asks: whoever reaches the port can search,
+list and delete faces, and whoever is on the way can see the photos. Listen on another address than
+this machine's own only where that is right.
+
+SIGTERM or SIGINT: requests in hand are answered, then it ends. SPARKS_LOG=debug logs each request.")]
+    RekognitionServer(RekognitionServerArgs),
     /// List the face models inside this binary
     Models,
     /// Print completions for a shell
@@ -407,6 +430,40 @@ pub enum PersonsAction {
 pub struct FacesArgs {
     #[command(subcommand)]
     pub action: FacesAction,
+}
+
+#[derive(Debug, Args)]
+pub struct RekognitionServerArgs {
+    /// Where to listen; port 0 is any that is free
+    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:8085")]
+    pub listen: String,
+    /// Where collections are kept; without it they are gone at the end
+    #[arg(long, value_name = "DIR")]
+    pub dir: Option<PathBuf>,
+    /// Who looks for faces [default: local]
+    #[arg(long, value_enum)]
+    pub faces: Option<Engine>,
+    /// Answer only requests that are signed with AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY of this server
+    #[arg(long)]
+    pub signed: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Engine {
+    /// The engine inside the binary
+    Local,
+    /// Markers of `sparks synth`
+    Synthetic,
+}
+
+impl Engine {
+    /// As the settings call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Local => "local",
+            Self::Synthetic => "synthetic",
+        }
+    }
 }
 
 #[derive(Debug, Subcommand)]

@@ -35,7 +35,7 @@ fn main() -> ExitCode {
         return darkroom::serve().map_or_else(|error| complain(&error.into()), |()| ExitCode::SUCCESS);
     }
     let cli = Cli::parse();
-    let runs = matches!(cli.command, Command::Run(_));
+    let runs = matches!(cli.command, Command::Run(_) | Command::RekognitionServer(_));
     logs::start(if runs { logs::Style::Worker } else { logs::Style::Command });
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
@@ -75,6 +75,7 @@ async fn run(cli: Cli, output: &mut Output) -> anyhow::Result<ExitCode> {
         Command::Persons(args) => commands::persons::run(global, args, output).await,
         Command::Models => commands::models::run(output),
         Command::Faces(args) => commands::faces::run(global, args, output).await,
+        Command::RekognitionServer(args) => commands::rekognition_server::run(global, args, output).await,
         Command::Synth(args) => commands::synth::run(args, output),
         Command::Completions { shell } => commands::completions::run(shell, output),
     }

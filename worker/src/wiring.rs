@@ -18,7 +18,9 @@ use sparks_engine::{
 };
 use sparks_media::{CropSpec, Fit, Lab, Limits, VariantSpec};
 
-pub use senses::{Senses, collection, dimensions, gallery_policy, local_engine, pinecone, policy, without_service};
+pub use senses::{
+    Senses, collection, dimensions, gallery_policy, local_engine, pinecone, policy, recogniser, without_service,
+};
 
 use crate::{
     backend::Backend, cli::Global, consumer::Consumer, darkroom::Isolated, telemetry::metrics::Metrics,

@@ -95,7 +95,7 @@ async fn whoever_has_no_signature_costs_nothing() {
     assert!(index.nearest(&probe(MODEL, Some(signature(0.0))), 0).await.unwrap().is_empty());
     assert!(index.compare(&lesson.probe, &[(person(1), lesson.probe.clone())]).await.unwrap().is_empty());
     index.learn(&[], true).await.unwrap();
-    index.unlearn(&[]).await.unwrap();
+    index.unlearn(&image(1), &[]).await.unwrap();
     index.forget(&[]).await.unwrap();
     assert!(server.take_calls().is_empty());
 }
@@ -131,15 +131,15 @@ async fn models_never_meet() {
 }
 
 #[tokio::test]
-async fn a_face_is_unlearnt_whatever_model_saw_it() {
+async fn a_photo_is_unlearnt_whatever_model_saw_it() {
     let (_server, index) = empty().await;
     let lessons = [lesson(1, 1, MODEL, 0.0), lesson(1, 1, OTHER_MODEL, 0.0), lesson(1, 2, MODEL, 0.5)];
     index.learn(&lessons, false).await.unwrap();
-    index.unlearn(&[named(&lessons[0])]).await.unwrap();
+    index.unlearn(&image(1), &[person(1)]).await.unwrap();
     assert_eq!(nearest(&index, OTHER_MODEL, 0.0, 9).await, []);
     let left = nearest(&index, MODEL, 0.5, 9).await;
-    assert_eq!(left, [(1, 1.0)], "by the other face");
-    index.unlearn(&[named(&lessons[0])]).await.unwrap();
+    assert_eq!(left, [(1, 1.0)], "by another photo");
+    index.unlearn(&image(1), &[person(1)]).await.unwrap();
 }
 
 #[tokio::test]

@@ -15,7 +15,7 @@ use sparks_tests::{
 use super::account::Account;
 
 /// The client, and the version that the tests were written against.
-const CLIENT: &str = "boto3==1.44.0";
+pub const CLIENT: &str = "boto3==1.44.0";
 
 /// How many rows a page has.
 const PAGE: usize = 3;

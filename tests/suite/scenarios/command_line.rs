@@ -75,6 +75,7 @@ fn completions_and_help_are_there() {
         &["backfill", "--help"],
         &["adopt", "--help"],
         &["tail", "--help"],
+        &["rekognition-server", "--help"],
         &["photo", "delete", "--help"],
         &["persons", "--help"],
         &["explain", "--help"],

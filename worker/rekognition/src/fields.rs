@@ -8,7 +8,7 @@ use crate::{
     refusal::Refusal,
 };
 
-/// As many faces are looked at in one photo, and as many of a collection can be asked for at once.
+/// As many faces of a collection can be asked for at once.
 pub const MOST_FACES: i64 = 4096;
 
 const COLLECTION: Text = Text { min: 1, max: 255, pattern: r"[a-zA-Z0-9_.\-]+", fits: is_collection };

@@ -2,9 +2,9 @@
 
 use std::{
     collections::BTreeMap,
-    fs::{self, File, OpenOptions},
+    fs::{self, DirBuilder, File, OpenOptions},
     io::{self, Write},
-    os::unix::fs::OpenOptionsExt,
+    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
     path::{Path, PathBuf},
 };
 
@@ -93,7 +93,7 @@ impl Folder {
     /// Opens the folder, and reads all that is in it.
     pub fn open(path: &Path, model: &str) -> Result<(Self, Vec<Collection>), OpenError> {
         let trouble = |source| OpenError::Io { path: path.to_owned(), source };
-        fs::create_dir_all(path).map_err(trouble)?;
+        DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(trouble)?;
         let lock = private().truncate(false).open(path.join("lock")).map_err(trouble)?;
         lock.try_lock().map_err(|_| OpenError::InUse(path.to_owned()))?;
         let folder = Self { path: path.to_owned(), model: model.to_owned(), _lock: lock };

@@ -7,7 +7,7 @@ use hyper::{Request, Response, body::Bytes, body::Incoming, server::conn::http1,
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::{
     net::{TcpListener, TcpStream, ToSocketAddrs},
-    sync::watch,
+    sync::{Semaphore, watch},
     task::{JoinHandle, JoinSet},
     time::{sleep, timeout},
 };
@@ -20,6 +20,8 @@ use crate::{
 
 /// Whoever comes beyond these waits until one ends.
 const MOST_CONNECTIONS: usize = 256;
+/// So many requests are in memory at once; others wait.
+const MOST_REQUESTS: usize = 32;
 /// Two photos of five megabytes as text, and what is around them.
 const MOST_BYTES: usize = 16 * 1024 * 1024;
 /// For the headers of a request, also of the next one on a connection that is kept.
@@ -84,6 +86,7 @@ impl Drop for Server {
 
 async fn accept(listener: TcpListener, service: Arc<Service>, mut stopped: watch::Receiver<bool>) {
     let mut connections = JoinSet::new();
+    let places = Arc::new(Semaphore::new(MOST_REQUESTS));
     loop {
         let full = connections.len() >= MOST_CONNECTIONS;
         let accepted = tokio::select! {
@@ -92,7 +95,10 @@ async fn accept(listener: TcpListener, service: Arc<Service>, mut stopped: watch
             () = told(&mut stopped) => break,
         };
         match accepted {
-            Ok((stream, _)) => drop(connections.spawn(serve(stream, Arc::clone(&service), stopped.clone()))),
+            Ok((stream, _)) => {
+                let (service, places) = (Arc::clone(&service), Arc::clone(&places));
+                connections.spawn(serve(stream, service, places, stopped.clone()));
+            }
             Err(error) => {
                 // Most likely out of file descriptors, which only time mends.
                 tracing::warn!(%error, "cannot accept a connection");
@@ -109,8 +115,8 @@ async fn told(stopped: &mut watch::Receiver<bool>) {
     drop(stopped.wait_for(|stop| *stop).await);
 }
 
-async fn serve(stream: TcpStream, service: Arc<Service>, mut stopped: watch::Receiver<bool>) {
-    let answer = service_fn(move |request| respond(Arc::clone(&service), request));
+async fn serve(stream: TcpStream, service: Arc<Service>, places: Arc<Semaphore>, mut stopped: watch::Receiver<bool>) {
+    let answer = service_fn(move |request| respond(Arc::clone(&service), Arc::clone(&places), request));
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(HEADER_TIME);
     let mut connection = pin!(http.serve_connection(TokioIo::new(stream), answer));
@@ -126,7 +132,13 @@ async fn serve(stream: TcpStream, service: Arc<Service>, mut stopped: watch::Rec
     }
 }
 
-async fn respond(service: Arc<Service>, request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
+async fn respond(
+    service: Arc<Service>,
+    places: Arc<Semaphore>,
+    request: Request<Incoming>,
+) -> Result<Response<Full<Bytes>>, Infallible> {
+    // Kept until the answer is there; nobody ever closes the semaphore.
+    let _place = places.acquire().await;
     let (head, body) = request.into_parts();
     let path = head.uri.path_and_query().map_or("/", |path| path.as_str()).to_owned();
     let asked = match timeout(BODY_TIME, Limited::new(body, MOST_BYTES).collect()).await {

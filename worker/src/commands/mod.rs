@@ -17,6 +17,7 @@ pub mod persons;
 pub mod photo;
 pub mod query;
 pub mod rebuild;
+pub mod rekognition_server;
 pub mod run;
 pub mod send;
 pub mod setup;

@@ -7,12 +7,13 @@ use sparks_aws::{Rekognition, RekognitionCollection, RekognitionFaces, SsmSecret
 use sparks_config::{Analyzer, Companion, FaceModel, Faces, Index, Settings};
 use sparks_domain::{Policy, Threshold};
 use sparks_engine::{
-    Accompanied, Collection, Cpu, FaceAnalyzer, FaceIndex, Failure, GalleryIndex, LearnsBy, NoFaces, OnCpu, Portraits,
-    Secret, Secrets, ServiceIndex, ServiceRules, Store,
+    Accompanied, Collection, Cpu, FaceAnalyzer, FaceEngine, FaceIndex, Failure, GalleryIndex, LearnsBy, NoFaces, OnCpu,
+    Portraits, Secret, Secrets, ServiceIndex, ServiceRules, Store,
 };
 use sparks_faces::{Embedders, Local, LocalOptions, Synthetic};
 
 use sparks_pinecone::{Access, Pinecone};
+use sparks_rekognition::Model;
 
 use super::{WrongUse, clock, connection, darkroom, optional};
 use crate::{backend::Backend, telemetry::metrics::Metrics};
@@ -25,6 +26,9 @@ const REKOGNITION_THRESHOLD: f32 = 0.8;
 
 /// By how many deviations the nearest person must be nearer than the next.
 const MARGIN: f32 = 0.42;
+
+/// Similarities that clients are told mean the same in every collection, so that its size is a guess.
+const PERSONS_IN_A_COLLECTION: usize = 1000;
 
 /// Who finds faces, and the service that knows them, where one does.
 #[derive(Clone)]
@@ -187,6 +191,30 @@ fn local(settings: &Settings, cpu: &Cpu) -> Result<Arc<dyn FaceAnalyzer>, WrongU
 
 fn synthetic(cpu: &Cpu) -> Arc<dyn FaceAnalyzer> {
     Arc::new(OnCpu::new("synthetic", || Ok(Synthetic), cpu.clone()))
+}
+
+/// Whom Rekognition's clients ask, and how to read what it tells.
+pub fn recogniser(settings: &Settings) -> anyhow::Result<(Arc<dyn FaceEngine>, Model)> {
+    // How many networks, and which edition: to clients a version is digits and dots.
+    let (engine, version): (Arc<dyn FaceEngine>, _) = match settings.faces.analyzer {
+        Analyzer::Off => return Err(WrongUse("faces.analyzer is off: there is nobody to look for faces".into()).into()),
+        Analyzer::Rekognition => {
+            let why =
+                "faces.analyzer is \"rekognition\", which is what clients take this server for: pass --faces local";
+            return Err(WrongUse(why.into()).into());
+        }
+        Analyzer::Synthetic => (Arc::new(Synthetic), "0.1"),
+        Analyzer::Local => {
+            let version = match embedders(&settings.faces.models)? {
+                Embedders::Dlib => "1.1",
+                Embedders::Both => "2.1",
+            };
+            (Arc::new(local_engine(settings)?), version)
+        }
+    };
+    let threshold = gallery_policy(settings)?.threshold.among(PERSONS_IN_A_COLLECTION);
+    let model = Model::new(version, threshold).map_err(|error| WrongUse(format!("faces.threshold: {error}")))?;
+    Ok((engine, model))
 }
 
 /// The engine inside the binary.

@@ -5,7 +5,11 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use sparks_engine::{Collection, IndexError, Secret};
 use sparks_pinecone::{Access, Operation, Pinecone};
-use sparks_tests::{pinecone::PineconeServer, proxy::Proxy, samples::person};
+use sparks_tests::{
+    pinecone::PineconeServer,
+    proxy::Proxy,
+    samples::{image, person},
+};
 
 use super::{
     DIMENSIONS, MODEL, access, calls, empty, lesson, named, nearest, probe, signature,
@@ -159,7 +163,7 @@ async fn what_others_keep_is_passed_over_and_stays() {
     assert_eq!((status, &answer["upsertedCount"]), (200, &json!(5)), "{answer}");
     let found = nearest(&index, MODEL, 0.3, 9).await;
     assert_eq!(found, [(1, 1.0)]);
-    index.unlearn(&[named(&lesson(1, 1, MODEL, 0.3))]).await.unwrap();
+    index.unlearn(&image(1), &[person(1)]).await.unwrap();
     assert_eq!(server.ids(namespace).len(), 5);
     assert_eq!(nearest(&index, MODEL, 0.0, 9).await, []);
 }

@@ -78,7 +78,7 @@ pub(super) fn bounds(found: &BoundingBox) -> Option<FaceBox> {
     let (x, y) = (found.left()?, found.top()?);
     let (right, bottom) = ((x + found.width()?).min(1.0), (y + found.height()?).min(1.0));
     let (x, y) = (x.max(0.0), y.max(0.0));
-    (right > x && bottom > y).then(|| FaceBox { x, y, width: right - x, height: bottom - y })
+    (right > x && bottom > y).then_some(FaceBox { x, y, width: right - x, height: bottom - y })
 }
 
 /// Eyes, nose and corners of the mouth; none where one is missing.

@@ -2,7 +2,7 @@
 
 use sparks_config::Settings;
 use sparks_domain::Seq;
-use sparks_engine::{Finding, Store};
+use sparks_engine::Finding;
 
 use crate::wiring;
 
