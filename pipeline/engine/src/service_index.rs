@@ -13,12 +13,12 @@ use std::{
 use async_trait::async_trait;
 use futures_util::{StreamExt, TryStreamExt, stream};
 use sparks_domain::{
-    Candidate, FaceId, Identity, ImageId, Merges, PersonId, Search, SeenFace, Similarity, Threshold, Timestamp,
+    Candidate, FaceBox, FaceId, Identity, ImageId, Merges, PersonId, Search, SeenFace, Similarity, Threshold, Timestamp,
 };
 
 use crate::{
-    Answers, Clock, Collection, FaceIndex, Found, GalleryIndex, IndexError, Lesson, Looked, Portraits, Probe, Standing,
-    Store,
+    Answers, Clock, Collection, FaceIndex, Found, GalleryIndex, IndexError, Lesson, Looked, Pixels, Portraits, Probe,
+    Standing, Store, StoredFace,
 };
 
 /// Asks a service who somebody is, and the log who is too new for it.
@@ -269,18 +269,27 @@ impl FaceIndex for ServiceIndex {
         if lessons.is_empty() { Ok(()) } else { self.collection.learn(&lessons, again).await }
     }
 
-    async fn relearn(&self, lesson: &Lesson, kept: &[FaceId]) -> Result<(), IndexError> {
-        match self.rules.learns_by {
-            LearnsBy::Pictures => {
-                self.forget(&[lesson.person]).await?;
-                self.collection.learn(std::slice::from_ref(lesson), false).await
-            }
-            LearnsBy::Signatures => {
-                let lessons: Vec<Lesson> =
-                    kept.iter().map(|face| Lesson { face: face.clone(), ..lesson.clone() }).collect();
-                self.learn(&lessons, true).await
-            }
+    async fn relearn(&self, lesson: &Lesson) -> Result<(), IndexError> {
+        if self.rules.learns_by == LearnsBy::Pictures {
+            self.forget(&[lesson.person]).await?;
+            self.collection.learn(std::slice::from_ref(lesson), false).await?;
         }
+        Ok(())
+    }
+
+    async fn promote(&self, faces: &[FaceId]) -> Result<(), IndexError> {
+        if self.rules.learns_by == LearnsBy::Pictures || faces.is_empty() {
+            return Ok(());
+        }
+        let merges = self.gallery.merges();
+        let lesson = |kept: StoredFace| {
+            let nothing = Arc::new(Pixels { width: 0, height: 0, rgb: Vec::new() });
+            let (bounds, others) = (FaceBox { x: 0.0, y: 0.0, width: 0.0, height: 0.0 }, Vec::new());
+            let probe = Probe { pixels: nothing, bounds, others, model: kept.model, signature: Some(kept.signature) };
+            Some(Lesson { person: merges.now(kept.person?), face: kept.face, is_first: false, probe })
+        };
+        let lessons: Vec<Lesson> = self.store.signatures(faces).await?.into_iter().filter_map(lesson).collect();
+        if lessons.is_empty() { Ok(()) } else { self.collection.learn(&lessons, true).await }
     }
 
     async fn unlearn(&self, photo: &ImageId, persons: &[PersonId]) -> Result<(), IndexError> {

@@ -115,9 +115,8 @@ fn whoever_is_forgotten_is_forgotten_by_the_service() {
     platform.send(&[delete(&image)]);
     platform.drain();
     let known: Vec<String> = server.faces().into_iter().map(|(person, _)| person).collect();
-    let rows = platform.sparks.items();
-    let rows =
-        rows.iter().filter(|item| item["entityType"] == "PERSON").map(|item| item["PK"].as_str().unwrap().to_owned());
+    let rows = platform.sparks.json(["query", "persons"]);
+    let rows = rows["persons"].as_array().unwrap().iter().map(|row| row["personId"].as_str().unwrap().to_owned());
     let mut rows: Vec<String> = rows.collect();
     rows.sort_by_key(|person| person.trim_start_matches("person").parse::<u32>().unwrap());
     assert_eq!(known, rows);

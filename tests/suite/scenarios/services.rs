@@ -40,12 +40,10 @@ impl Pinecone {
     }
 }
 
-/// Uploads all pictures, a fifth of them told of twice, to four workers, and waits until all are settled.
+/// Uploads all pictures, works them off with four workers, and waits until all are settled.
 pub fn four_workers(platform: &Platform) -> Vec<Worker> {
     let images: Vec<String> = (0..platform.pictures()).map(|n| platform.upload(n)).collect();
-    let mut messages: Vec<String> = images.iter().map(|image| created(image)).collect();
-    messages.extend(images.iter().step_by(5).map(|image| created(image)));
-    fastrand::Rng::with_seed(7).shuffle(&mut messages);
+    let messages: Vec<String> = images.iter().map(|image| created(image)).collect();
     platform.send(&messages);
     let workers: Vec<Worker> = (0..4).map(|_| platform.worker(&[])).collect();
     within(Duration::from_secs(240), "all are settled", &mut || platform.unsettled() == 0);
@@ -95,12 +93,18 @@ fn wrong_tags(platform: &Platform) -> usize {
     rows.iter().zip(&truth).filter(|(row, truth)| named(row) != **truth || row.len() != truth.len()).count()
 }
 
+/// How long an outage lasts: long enough to tell, unless somebody wants it longer.
+fn outage() -> Duration {
+    let seconds = std::env::var("SPARKS_TEST_OUTAGE_SECONDS").ok().and_then(|seconds| seconds.parse().ok());
+    Duration::from_secs(seconds.unwrap_or(12))
+}
+
 /// For a while the service answers nothing useful: nobody polls, and nothing is lost.
 pub fn check_outage(platform: &Platform, worker: &Worker, images: &[String], end: impl FnOnce()) {
     eventually("the outage is noticed", || worker.metric("sparks_breaker_open") == 1.0);
     assert_eq!(worker.get("/readyz").0, 503);
     platform.send(&images.iter().map(|image| created(image)).collect::<Vec<_>>());
-    sleep(Duration::from_secs(60));
+    sleep(outage());
     assert_eq!(platform.letters().len(), 0);
     let waiting: i64 = platform
         .sparks

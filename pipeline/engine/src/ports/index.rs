@@ -31,8 +31,13 @@ pub trait FaceIndex: Send + Sync {
         Ok(())
     }
 
-    /// Teaches anew: from now on a person is known by this face, and where signatures tell, by these kept ones.
-    async fn relearn(&self, _: &Lesson, _kept: &[FaceId]) -> Result<(), IndexError> {
+    /// Teaches anew: what pictures told of a person is gone, and from now on this one tells.
+    async fn relearn(&self, _: &Lesson) -> Result<(), IndexError> {
+        Ok(())
+    }
+
+    /// From now on persons are known by these kept faces, too.
+    async fn promote(&self, _: &[FaceId]) -> Result<(), IndexError> {
         Ok(())
     }
 

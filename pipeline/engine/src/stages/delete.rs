@@ -214,6 +214,7 @@ impl Pipeline {
         }
         if !event.persons.is_empty() {
             self.ports.index.unlearn(&event.image_id, &event.persons).await?;
+            self.ports.index.promote(&event.known_by).await?;
         }
         self.leave(&event.image_id, &event.persons).await
     }

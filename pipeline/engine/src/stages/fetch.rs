@@ -1,6 +1,6 @@
 //! From the name of a photo to its bytes.
 
-use sparks_domain::{RejectCode, Rejection, Source};
+use sparks_domain::{Outcome, RejectCode, Rejection, Source};
 
 use super::{
     look_up::KnownPhoto,
@@ -14,6 +14,14 @@ pub(super) struct FetchedPhoto {
     pub known: KnownPhoto,
     pub source: Source,
     pub bytes: Vec<u8>,
+}
+
+impl FetchedPhoto {
+    /// Whether the log says already what came of this version, whatever the message called it.
+    pub fn is_committed(&self) -> bool {
+        let state = self.known.state.as_ref();
+        state.is_some_and(|state| state.outcome == Outcome::Processed && state.version == self.source.version)
+    }
 }
 
 impl Pipeline {

@@ -156,8 +156,7 @@ impl Pipeline {
         self.reinstate(person, picture.face.clone()).await?;
         // Whoever else brought them back may have stored a crop before it was removed.
         if self.ports.objects.head(&Projection::crop_key(person)).await?.is_none() {
-            let promoted = self.to_know_by(person, None).await?;
-            self.store_picture(person, &picture, &promoted).await?;
+            self.store_picture(person, &picture).await?;
         }
         Ok(())
     }
@@ -177,25 +176,28 @@ impl Pipeline {
     /// Whoever had been forgotten is known again, because a photo of them is there. Says whether that is news.
     pub(super) async fn reinstate(&self, person: PersonId, face: FaceId) -> Result<bool, Failure> {
         let promoted = self.to_know_by(person, None).await?;
-        self.decide_about(|identity_seq| {
-            let Standing::Forgotten(known) = self.ports.index.standing(person) else { return None };
-            let event = PersonReinstated { v: Version, person, face: face.clone(), identity_seq };
-            Some(Commit {
-                events: vec![Event::PersonReinstated(event)],
-                mutations: vec![self.rules.projection.reinstated(person, &known)],
-                promoted: promoted.clone(),
-                ..Commit::without_events(self.ports.clock.now(), None)
+        let is_news = self
+            .decide_about(|identity_seq| {
+                let Standing::Forgotten(known) = self.ports.index.standing(person) else { return None };
+                let event = PersonReinstated { v: Version, person, face: face.clone(), identity_seq };
+                Some(Commit {
+                    events: vec![Event::PersonReinstated(event)],
+                    mutations: vec![self.rules.projection.reinstated(person, &known)],
+                    promoted: promoted.clone(),
+                    ..Commit::without_events(self.ports.clock.now(), None)
+                })
             })
-        })
-        .await
+            .await?;
+        self.ports.index.promote(&promoted).await?;
+        Ok(is_news)
     }
 
     /// Shows somebody by a face of another photo, and knows them by what is left. The crop comes first: a repeat makes it
     /// again.
     async fn picture_anew(&self, person: PersonId) -> Result<(), Failure> {
         let Some(picture) = self.picture_of(person).await? else { return Ok(()) };
+        self.store_picture(person, &picture).await?;
         let promoted = self.to_know_by(person, None).await?;
-        self.store_picture(person, &picture, &promoted).await?;
         let is_shown = self
             .decide_about(|identity_seq| {
                 matches!(self.ports.index.standing(person), Standing::Known(_)).then(|| {
@@ -205,6 +207,7 @@ impl Pipeline {
                 })
             })
             .await?;
+        self.ports.index.promote(&promoted).await?;
         match self.ports.index.standing(person) {
             // That photo went, too, before the crop was there to be removed.
             Standing::Forgotten(_) if !is_shown => self.after_forgetting(person).await,
@@ -212,9 +215,9 @@ impl Pipeline {
         }
     }
 
-    async fn store_picture(&self, person: PersonId, picture: &Picture, kept: &[FaceId]) -> Result<(), Failure> {
+    async fn store_picture(&self, person: PersonId, picture: &Picture) -> Result<(), Failure> {
         let pixels = self.pixels(&mut Source::Picture(&picture.large)).await?;
-        self.ports.index.relearn(&picture.lesson(person, Arc::clone(&pixels)), kept).await?;
+        self.ports.index.relearn(&picture.lesson(person, Arc::clone(&pixels))).await?;
         self.store_crop(person, picture.bounds, pixels).await
     }
 

@@ -54,6 +54,9 @@ impl Pipeline {
             return Ok(self.repeat_effects(&image, finished).await?);
         }
         let fetched = self.timed("fetch", self.fetch(known)).await?;
+        if fetched.is_committed() {
+            return Ok(self.repeat_effects(&image, finished).await?);
+        }
         let rendered = self.timed("render", self.render(fetched)).await?;
         let case = self.timed("analyze", self.analyze(rendered)).await?;
         let outcome = self.timed("commit", self.commit(&case, turn)).await?;

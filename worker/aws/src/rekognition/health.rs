@@ -26,10 +26,18 @@ pub(crate) enum State {
     Resting(Trouble),
 }
 
+/// Whether what is missing is the collection.
+pub(crate) fn is_missing(trouble: &Trouble) -> bool {
+    trouble.is(&["ResourceNotFoundException"])
+}
+
 impl Health {
-    /// A call was answered.
-    pub fn is_well(&self) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    /// A call was answered. One that needs no collection does not tell that there is one.
+    pub fn is_well(&self, with_collection: bool) {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if with_collection || known.as_ref().is_some_and(|(trouble, _)| !is_missing(trouble)) {
+            *known = None;
+        }
     }
 
     /// A call was not answered.

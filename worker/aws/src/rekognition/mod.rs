@@ -23,7 +23,7 @@ use sparks_engine::{AnalyzeError, Cpu, Darkroom, IndexError, Meter, Pixels};
 
 pub use analyzer::RekognitionFaces;
 pub use collection::RekognitionCollection;
-use health::{Health, State};
+use health::{Health, State, is_missing};
 use pace::Pace;
 
 use crate::{
@@ -89,9 +89,10 @@ impl Rekognition {
         loop {
             self.0.pace.turn(operation).await;
             self.count(operation);
+            let with_collection = !["DetectFaces", "CompareFaces"].contains(&operation);
             let trouble = match send().await {
                 Ok(answer) => {
-                    self.0.health.is_well();
+                    self.0.health.is_well(with_collection);
                     return Ok(answer);
                 }
                 Err(error) => Trouble::from(error),
@@ -99,8 +100,11 @@ impl Rekognition {
             if trouble.is_busy() {
                 self.0.pace.slow_down(operation);
             } else if trouble.status.is_some_and(|status| status < 500) {
-                // It has read what we asked.
-                self.0.health.is_well();
+                match is_missing(&trouble) {
+                    true => self.0.health.is_ill(&trouble),
+                    // It has read what we asked.
+                    false => self.0.health.is_well(with_collection),
+                }
                 return Err(trouble);
             }
             self.0.health.is_ill(&trouble);
@@ -126,7 +130,7 @@ impl Rekognition {
                 let asked = self.0.client.describe_collection().collection_id(&self.0.collection).send().await;
                 match asked.map_err(Trouble::from) {
                     Ok(_) => {
-                        self.0.health.is_well();
+                        self.0.health.is_well(true);
                         Ok(())
                     }
                     Err(trouble) => {
@@ -148,7 +152,7 @@ impl Rekognition {
 
     /// The trouble, and what to do about it where we know.
     fn explained(&self, trouble: Trouble) -> Trouble {
-        match trouble.is(&["ResourceNotFoundException"]) {
+        match is_missing(&trouble) {
             true => {
                 let collection = &self.0.collection;
                 let words = format!("there is no collection {collection}: make it with `sparks setup` ({trouble})");
