@@ -89,12 +89,7 @@ impl Emulator {
 
     /// What a program that uses it needs in its environment.
     pub fn environment(&self) -> [(&'static str, String); 4] {
-        [
-            ("AWS_ACCESS_KEY_ID", "test".into()),
-            ("AWS_SECRET_ACCESS_KEY", "test".into()),
-            ("AWS_REGION", "eu-central-1".into()),
-            ("AWS_EC2_METADATA_DISABLED", "true".into()),
-        ]
+        environment()
     }
 
     /// A way to it.
@@ -224,6 +219,16 @@ impl Emulator {
             ask(self.port, &format!("POST / HTTP/1.1\r\nHost: localhost\r\n{head}Connection: close\r\n\r\n{body}"));
         assert!(answer.is_some_and(|answer| answer.starts_with("HTTP/1.1 200")), "a parameter");
     }
+}
+
+/// What a program that uses an emulator needs in its environment.
+pub fn environment() -> [(&'static str, String); 4] {
+    [
+        ("AWS_ACCESS_KEY_ID", "test".into()),
+        ("AWS_SECRET_ACCESS_KEY", "test".into()),
+        ("AWS_REGION", "eu-central-1".into()),
+        ("AWS_EC2_METADATA_DISABLED", "true".into()),
+    ]
 }
 
 /// A way to an emulator, or to what stands before it.

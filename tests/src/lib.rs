@@ -4,6 +4,7 @@
 pub mod album;
 pub mod binary;
 pub mod contract;
+pub mod dynoxide;
 pub mod emulator;
 pub mod faults;
 pub mod fuzzed;

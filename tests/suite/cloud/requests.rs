@@ -47,6 +47,11 @@ fn is_asked(body: &Value, partition: &str) -> bool {
     values.values().any(|value| value["S"].as_str().is_some_and(|name| name.starts_with(partition)))
 }
 
+/// Whether a lane is read for what it teaches.
+fn is_lesson(body: &Value) -> bool {
+    body["ProjectionExpression"] == "SK, templates"
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_photo_of_known_persons_costs_two_reads_and_a_transaction_and_nothing_is_scanned() {
     let account = Account::new(&[("SPARKS_AWS_POLL_SECONDS", "1")]).await;
@@ -92,6 +97,24 @@ async fn a_photo_of_known_persons_costs_two_reads_and_a_transaction_and_nothing_
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn workers_do_not_read_what_others_write_where_it_teaches_nothing() {
+    let account = Account::new(&[("SPARKS_AWS_POLL_SECONDS", "1"), ("SPARKS_FACES_ANALYZER", "off")]).await;
+    let (proxy, requests) = (Proxy::start(&account.emulator.endpoint()).await, Requests::default());
+    requests.listen(&proxy);
+    let workers = [0, 1].map(|_| Running::start(&account, [("SPARKS_AWS_ENDPOINT", proxy.endpoint())]));
+    let photos: Vec<Photo> = (0..24).map(|n| photo(n, &[])).collect();
+    account.upload_all(&photos).await;
+    account.until(photos.len()).await;
+    // Long enough for both to look at the heads of all lanes.
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    for worker in workers {
+        worker.stop().await;
+    }
+    assert!(requests.queries("HEAD") > 0);
+    assert_eq!(requests.count("Query", is_lesson), 0, "lanes that were read for what they teach");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn whoever_starts_reads_the_snapshot_instead_of_the_log() {
     const SNAPSHOT: &str = "gallery/templates.json";
     let account = Account::new(&[("SPARKS_AWS_POLL_SECONDS", "1")]).await;
@@ -104,7 +127,7 @@ async fn whoever_starts_reads_the_snapshot_instead_of_the_log() {
         let output = command.env("SPARKS_AWS_ENDPOINT", proxy.endpoint()).output().unwrap();
         assert!(output.status.success());
         let seen = std::mem::take(&mut *requests.0.lock().unwrap());
-        let first = |body: &Value| is_asked(body, "EVENTS#") && is_asked(body, "000000000001");
+        let first = |body: &Value| is_lesson(body) && is_asked(body, "000000000001");
         let read = seen.iter().filter(|(action, body)| action == "Query" && first(body)).count();
         (read, String::from_utf8(output.stderr).unwrap())
     };

@@ -8,6 +8,7 @@ use sparks_domain::{Identity, Seq};
 use sparks_engine::{Commit, CommitError, Maintenance, Store};
 use sparks_tests::{
     contract,
+    dynoxide::Dynoxide,
     emulator::Emulator,
     samples::{allocated, image, nothing, processed},
 };
@@ -23,6 +24,17 @@ async fn the_store_keeps_its_contract() {
 async fn whoever_looks_at_everything_keeps_its_contract() {
     let emulator = Emulator::start().await;
     let report = contract::maintenance(async || Arc::new(emulator.store().await) as Arc<dyn Maintenance>).await;
+    report.assert_passed();
+}
+
+/// On another emulator than usual.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+#[ignore = "installs Dynoxide, which takes minutes"]
+async fn the_store_keeps_its_contracts_on_dynoxide() {
+    let dynoxide = Dynoxide::start().await;
+    let report = contract::store(async || Arc::new(dynoxide.store().await) as Arc<dyn Store>).await;
+    report.assert_passed();
+    let report = contract::maintenance(async || Arc::new(dynoxide.store().await) as Arc<dyn Maintenance>).await;
     report.assert_passed();
 }
 

@@ -39,6 +39,7 @@ pub enum Wrong {
     GetsAHundredRows,
     SplitsTheTemplatesOfAnEvent,
     GivesEveryFaceAsTemplate,
+    LearnsAtTheStartAlone,
     ForgetsWhoAFaceIs,
     ForgetsWhoIsIdentified,
     TakesWhatIsNotThere,
@@ -234,6 +235,7 @@ impl Store for Broken {
         let mut templates = self.inner.templates(after, reach, most).await?;
         match self.wrong {
             Wrong::SplitsTheTemplatesOfAnEvent => templates.faces.truncate(most),
+            Wrong::LearnsAtTheStartAlone if *after != Position::default() => templates.faces.clear(),
             Wrong::PromotesInSecret if *after != Position::default() => {
                 let promoted = self.promoted.lock().unwrap();
                 templates.faces.retain(|kept| !promoted.contains(&kept.face));
@@ -294,7 +296,7 @@ impl Store for Broken {
 }
 
 /// Each fault with checks that must notice it.
-const CAUGHT_BY: [(Wrong, &[&str]); 36] = [
+const CAUGHT_BY: [(Wrong, &[&str]); 37] = [
     (Wrong::ForgetsThePhotoGuard, &["a_photo_is_committed_once", "a_moved_photo_undoes_the_whole_commit"]),
     (Wrong::ForgetsTheIdentityGuard, &["the_identity_guard_watches_the_head", "moved_persons_undo_the_whole_commit"]),
     (Wrong::ForgetsTheCounter, &["the_identity_guard_watches_the_counter"]),
@@ -315,6 +317,7 @@ const CAUGHT_BY: [(Wrong, &[&str]); 36] = [
     (Wrong::GetsAHundredRows, &["many_rows_are_got_at_once"]),
     (Wrong::SplitsTheTemplatesOfAnEvent, &["templates_come_once_and_events_whole"]),
     (Wrong::GivesEveryFaceAsTemplate, &["templates_come_once_and_events_whole"]),
+    (Wrong::LearnsAtTheStartAlone, &["what_few_photos_teach_is_not_missed"]),
     (Wrong::ForgetsWhoAFaceIs, &["a_face_keeps_who_it_was_decided_to_be"]),
     (Wrong::ForgetsWhoIsIdentified, &["an_identified_face_is_somebodys"]),
     (Wrong::TakesWhatIsNotThere, &["only_rows_that_are_there_are_taken", "of_many_who_take_a_row_one_does"]),

@@ -57,6 +57,29 @@ pub(super) async fn templates_come_once_and_events_whole(store: Arc<dyn Store>) 
     Ok(())
 }
 
+/// Most photos of known persons teach nothing, and whoever follows the log comes at any time.
+pub(super) async fn what_few_photos_teach_is_not_missed(store: Arc<dyn Store>) -> Checked {
+    let (start, mut taught) = (Position::default(), Vec::new());
+    let (mut read, mut news) = (start.clone(), Vec::new());
+    for n in 0..30_u64 {
+        let seen = decided_face(face(&image(n), 0), n as u8, Some(1), n % 7 == 3);
+        let (photo, events) =
+            (Some(PhotoGuard { image: image(n), before: None }), vec![processed(&image(n), "v1", &[1])]);
+        store.commit(&Commit { photo, events, signatures: vec![seen.clone()], ..nothing() }).await?;
+        if seen.template {
+            news.push(seen);
+        }
+        if n % 2 == 0 {
+            let followed = learnt(store.as_ref(), &read, 1 + n as usize % 3).await?;
+            ensure_eq!(sorted(followed.faces), sorted(news.clone()), "what is new after {} photos", n + 1);
+            read = followed.read;
+            taught.append(&mut news);
+        }
+    }
+    ensure_eq!(sorted(learnt(store.as_ref(), &start, 100).await?.faces), sorted(taught), "all that was taught");
+    Ok(())
+}
+
 /// All templates after `after`, read in pages of this size.
 pub(super) async fn learnt(store: &dyn Store, after: &Position, page: usize) -> Checked<Templates> {
     let mut all = Templates { faces: Vec::new(), read: after.clone() };

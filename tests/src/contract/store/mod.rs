@@ -28,6 +28,7 @@ where
         },
         faces::{
             templates_come_once_and_events_whole,
+            what_few_photos_teach_is_not_missed,
             a_face_keeps_who_it_was_decided_to_be,
             an_identified_face_is_somebodys,
             a_refused_commit_identifies_nobody,

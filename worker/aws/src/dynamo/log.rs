@@ -58,6 +58,14 @@ pub(crate) fn head_key(lane: Lane) -> Fields {
     key_fields(HEADS, &head_sort_key(lane))
 }
 
+/// Where a lane's head says which of its events was the last that taught anything.
+pub(crate) const TAUGHT: &str = "taught";
+
+/// Whether an event after this one may have taught anything. A head that does not say is no promise.
+pub(crate) fn has_taught_since(head: &Fields, Seq(after): Seq) -> Result<bool, StoreError> {
+    Ok(!head.contains_key(TAUGHT) || number(head, TAUGHT)? > after)
+}
+
 /// The lane that this head counts, and how far it has come.
 pub(crate) fn head(fields: &Fields) -> Result<(Lane, Seq), StoreError> {
     let lane = text(fields, "SK")?.parse().map_err(|e| StoreError::Unreadable(format!("the head of a lane: {e}")))?;

@@ -194,9 +194,13 @@ impl Draft<'_> {
         let teacher = recorded.iter().rposition(|r| r.lane == Lane::IDENTITY).or(recorded.len().checked_sub(1));
         let mut actions = Vec::new();
         let mut moved: BTreeMap<Lane, Seq> = BTreeMap::new();
+        let mut lesson = None;
         for (n, recorded) in recorded.iter().enumerate() {
             moved.insert(recorded.lane, recorded.seq);
             let taught = if Some(n) == teacher { templates.as_slice() } else { &[] };
+            if !taught.is_empty() {
+                lesson = Some((recorded.lane, recorded.seq));
+            }
             let mut event = Expression::default();
             event.if_absent();
             let write = event.put(table, log::event_fields(recorded, taught))?;
@@ -206,12 +210,13 @@ impl Draft<'_> {
             moved.entry(Lane::IDENTITY).or_insert_with(|| self.head(Lane::IDENTITY));
         }
         for (lane, seq) in moved {
-            actions.push(self.move_head(lane, seq)?);
+            let taught = lesson.filter(|(taught, _)| *taught == lane).map(|(_, seq)| seq);
+            actions.push(self.move_head(lane, seq, taught)?);
         }
         Ok(actions)
     }
 
-    fn move_head(&self, lane: Lane, to: Seq) -> Result<Action, BuildError> {
+    fn move_head(&self, lane: Lane, to: Seq, taught: Option<Seq>) -> Result<Action, BuildError> {
         let (from, mut head) = (self.head(lane), Expression::default());
         match from {
             Seq(0) => head.if_equal_or_absent("seq", n(0)),
@@ -219,6 +224,10 @@ impl Draft<'_> {
         };
         if to != from {
             head.set("seq", n(to));
+            // A lane that begins has taught nothing yet.
+            if let Some(taught) = taught.or((from == Seq(0)).then_some(from)) {
+                head.set(log::TAUGHT, n(taught));
+            }
         }
         let write = head.on(&self.tables.log, log::head_key(lane))?;
         let decided_on = lane == Lane::IDENTITY && self.commit.identity.is_some();

@@ -137,10 +137,18 @@ impl DynamoStore {
 
     /// How far every lane has come.
     pub(super) async fn read_heads(&self) -> Result<Position, StoreError> {
+        Ok(self.head_rows().await?.into_iter().map(|(lane, seq, _)| (lane, seq)).collect())
+    }
+
+    /// Every lane, how far it has come, and what else its head says.
+    async fn head_rows(&self) -> Result<Vec<(Lane, Seq, Fields)>, StoreError> {
         let question = Question { table: &self.tables.log, pk: log::HEADS, sort: None, only: None, most: usize::MAX };
-        let heads: Position = self.ask(question).await?.iter().map(log::head).collect::<Result<_, _>>()?;
-        heads.lanes().for_each(|(lane, seq)| self.has_come(lane, seq));
-        Ok(heads)
+        let rows = self.ask(question).await?.into_iter().map(|row| {
+            let (lane, seq) = log::head(&row)?;
+            self.has_come(lane, seq);
+            Ok((lane, seq, row))
+        });
+        rows.collect()
     }
 
     /// At most `most` events of the lane after this one.
@@ -179,29 +187,45 @@ impl DynamoStore {
 
     /// The events after this position: a fair share of each lane that has moved, by time.
     pub(super) async fn events(&self, after: &Position, most: usize) -> Result<Vec<Recorded>, StoreError> {
-        let rows = self.of_each_lane(after, most, None).await?;
+        let heads = self.read_heads().await?;
+        let moved = heads.lanes().filter(|(lane, head)| *head > after.in_lane(*lane)).map(|(lane, _)| lane);
+        let rows = self.of_each_lane(moved.collect(), after, most, None).await?;
         Ok(by_time(rows.iter().map(|(lane, row)| log::recorded(*lane, row)).collect::<Result<_, _>>()?))
     }
 
-    /// What the events after this position taught: a fair share of each lane that has moved.
+    /// What the events after this position taught: a fair share of each lane that has moved. A lane in which nobody taught
+    /// anything is passed without a look: workers would otherwise each read what all of them write.
     pub(super) async fn all_lessons(&self, after: &Position, most: usize) -> Result<Vec<Lesson>, StoreError> {
-        let rows = self.of_each_lane(after, most, Some(log::LESSON)).await?;
-        rows.iter().map(|(lane, row)| log::lesson(*lane, row)).collect()
+        let (mut teaching, mut lessons) = (Vec::new(), Vec::new());
+        for (lane, seq, head) in self.head_rows().await? {
+            if seq <= after.in_lane(lane) {
+                continue;
+            }
+            match log::has_taught_since(&head, after.in_lane(lane))? {
+                true => teaching.push(lane),
+                false => lessons.push(Lesson { lane, seq, templates: Vec::new() }),
+            }
+        }
+        let rows = self.of_each_lane(teaching, after, most, Some(log::LESSON)).await?;
+        for (lane, row) in &rows {
+            lessons.push(log::lesson(*lane, row)?);
+        }
+        Ok(lessons)
     }
 
+    /// The rows of these lanes after this position, a fair share of each.
     async fn of_each_lane(
         &self,
+        mut lanes: Vec<Lane>,
         after: &Position,
         most: usize,
         only: Option<&'static str>,
     ) -> Result<Vec<(Lane, Fields)>, StoreError> {
-        let heads = self.read_heads().await?;
-        let moved = heads.lanes().map(|(lane, head)| (lane, after.in_lane(lane), head));
         // Where there are more lanes than are to be read, the others are next.
-        let moved: Vec<_> = moved.filter(|(_, after, head)| head > after).take(most).collect();
-        let share = (most / moved.len().max(1)).max(1);
-        let asked = moved.into_iter().map(|(lane, after, _)| async move {
-            let rows = self.lane_rows(lane, after, share, only).await?;
+        lanes.truncate(most);
+        let share = (most / lanes.len().max(1)).max(1);
+        let asked = lanes.into_iter().map(|lane| async move {
+            let rows = self.lane_rows(lane, after.in_lane(lane), share, only).await?;
             Ok::<_, StoreError>(rows.into_iter().map(|row| (lane, row)).collect::<Vec<_>>())
         });
         let found: Vec<_> = stream::iter(asked).buffered(AT_ONCE).try_collect().await?;
