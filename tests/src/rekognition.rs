@@ -6,6 +6,7 @@ use std::{
     time::Duration,
 };
 
+use aws_sdk_rekognition::{primitives::Blob, types::Image};
 use sparks_aws::{Access, Connection};
 use sparks_domain::PersonId;
 use sparks_faces::Synthetic;
@@ -69,6 +70,44 @@ impl RekognitionServer {
         Connection::open(&Access { region, endpoint, keys, ..Access::default() }).await.rekognition()
     }
 
+    /// Makes the collection.
+    ///
+    /// # Panics
+    ///
+    /// Where it is there.
+    pub fn create(&self) {
+        self.runtime.block_on(async {
+            let create = self.client().await.create_collection().collection_id(Self::COLLECTION);
+            create.send().await.expect("a collection")
+        });
+    }
+
+    /// From now on a person is known by the face in this picture, as the platform does it.
+    ///
+    /// # Panics
+    ///
+    /// Where there is no face.
+    pub fn teach(&self, person: &str, jpeg: &[u8]) {
+        let indexed = self.runtime.block_on(async {
+            let index = self.client().await.index_faces().collection_id(Self::COLLECTION).external_image_id(person);
+            index.image(picture(jpeg)).max_faces(1).send().await.expect("an answer")
+        });
+        assert_eq!(indexed.face_records().len(), 1, "no face of {person}");
+    }
+
+    /// Who the largest face in this picture is, as the platform finds out.
+    ///
+    /// # Panics
+    ///
+    /// Where there is no face.
+    pub fn ask(&self, jpeg: &[u8]) -> Option<String> {
+        let found = self.runtime.block_on(async {
+            let search = self.client().await.search_faces_by_image().collection_id(Self::COLLECTION);
+            search.image(picture(jpeg)).send().await.expect("an answer")
+        });
+        found.face_matches().first()?.face()?.external_image_id().map(str::to_owned)
+    }
+
     /// By how many faces each person is known, by number.
     ///
     /// # Panics
@@ -105,4 +144,8 @@ impl RekognitionServer {
     pub fn endpoint(&self) -> String {
         self.server.endpoint()
     }
+}
+
+fn picture(jpeg: &[u8]) -> Image {
+    Image::builder().bytes(Blob::new(jpeg)).build()
 }

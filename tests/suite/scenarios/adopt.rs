@@ -8,6 +8,7 @@ use sparks_tests::{
     album::{Photo, album, photo},
     legacy::{CREATED, Legacy, name_of, person_of, sorted},
     platform::{allowed, deletion, original, send},
+    rekognition::RekognitionServer,
     samples::uploader,
     worker::{image_of, open, upload},
 };
@@ -271,4 +272,46 @@ async fn real_faces_are_recognised_by_their_crops() {
     let persons = new.json(["query", "persons"])["persons"].as_array().unwrap().len();
     assert_eq!(persons, 3, "and a stranger gets the next");
     assert_eq!(new.json(["verify"])["clean"], true);
+}
+
+#[test]
+fn a_collection_that_the_platform_filled_goes_on_working_and_one_that_we_filled_works_for_the_platform() {
+    let server = RekognitionServer::start();
+    let taken = server.runtime.block_on(Taken::over(|_| ()));
+    server.create();
+    for identity in 0..3 {
+        server.teach(&person_of(identity).to_string(), &photo(90 + identity as u64, &[identity]).jpeg);
+    }
+    let command = |args: &[&str]| {
+        // Whom the collection knows, nobody else could tell: no companion has seen these faces.
+        let mut command = taken.sparks.command(args);
+        command.envs(server.settings()).env("SPARKS_FACES_COMPANION", "off");
+        command
+    };
+    assert!(taken.run(&["adopt"]).status.success());
+    server.take_calls();
+    let new = [photo(20, &[0, 2]), photo(21, &[1]), photo(22, &[8])];
+    server.runtime.block_on(upload(&open(&taken.sparks.data()), &new));
+    let worked = command(&["run", "--drain", "--listen", "127.0.0.1:0"]).output().unwrap();
+    assert!(worked.status.success(), "{}", String::from_utf8_lossy(&worked.stderr));
+    assert_eq!(taken.persons_in(&new[0]), json!(["person10", "person30"]));
+    assert_eq!(taken.persons_in(&new[1]), json!(["person20"]));
+    assert_eq!(taken.persons_in(&new[2]), json!(["person78"]), "a stranger gets the next number");
+    assert_eq!(server.take_calls()["IndexFaces"], 1, "and only they are new to the collection");
+    taken.assert_clean();
+
+    assert_eq!(server.ask(&photo(30, &[8]).jpeg).as_deref(), Some("person78"), "the platform finds whom we taught");
+    assert_eq!(server.ask(&photo(31, &[1]).jpeg).as_deref(), Some("person20"));
+    assert_eq!(server.ask(&photo(32, &[9]).jpeg), None);
+    let doctor = command(&["doctor"]).output().unwrap();
+    let said = String::from_utf8_lossy(&doctor.stdout).into_owned();
+    assert!(said.contains("nobody whose number is still to be given out"), "{said}");
+
+    server.teach("person500", &photo(33, &[9]).jpeg);
+    let doctor = command(&["doctor"]).output().unwrap();
+    let said = String::from_utf8_lossy(&doctor.stdout).into_owned();
+    assert!(
+        !doctor.status.success() && said.contains("it knows person500, and the last number given out is 78"),
+        "{said}"
+    );
 }
