@@ -45,6 +45,13 @@ OF_KEDA = {
 PERMISSIONS = {
     "batch_get_item": {"dynamodb:BatchGetItem"},
     "transact_get_items": {"dynamodb:GetItem"},
+    "compare_faces": {"rekognition:CompareFaces"},
+    "delete_faces": {"rekognition:DeleteFaces"},
+    "describe_collection": {"rekognition:DescribeCollection"},
+    "detect_faces": {"rekognition:DetectFaces"},
+    "index_faces": {"rekognition:IndexFaces"},
+    "list_faces": {"rekognition:ListFaces"},
+    "search_faces_by_image": {"rekognition:SearchFacesByImage"},
     "change_message_visibility": {"sqs:ChangeMessageVisibility"},
     "change_message_visibility_batch": {"sqs:ChangeMessageVisibility"},
     "delete_message_batch": {"sqs:DeleteMessage"},
@@ -299,20 +306,22 @@ def permissions_agree():
     stack = template("cloudformation/roles.yaml")["Resources"]
     shared = stack["CommitPolicy"]["Properties"]["PolicyDocument"]
     of = lambda role: stack[role]["Properties"]["Policies"][0]["PolicyDocument"]
+    policy = lambda name: stack[name]["Properties"]["PolicyDocument"]
+    services = [policy("RekognitionPolicy"), policy("SecretsPolicy")]
     for name, document in [("CommitPolicy", shared), ("WorkerRole", of("WorkerRole")), ("ErasureRole", of("ErasureRole"))]:
         length = len(re.sub(r"\s", "", json.dumps(document)))
         if length > LONGEST_POLICY:
             yield f"{name} has {length} characters; IAM takes {LONGEST_POLICY}"
     called = set()
     for path in (ROOT / "worker/aws/src").rglob("*.rs"):
-        # What setup makes is for an administrator; letters, walks and doctor are for an operator. Nothing that runs asks for secrets yet.
+        # What setup makes is for an administrator; letters, walks and doctor are for an operator. Secrets are asked for without a client.
         if {"setup", "doctor"} & set(path.parts) or path.stem in {"connect", "doctor", "letters", "ssm", "walk"}:
             continue
         called |= set(re.findall(r"\bclient\s*\.\s*(\w+)\(\)", path.read_text())) - {"clone", "config"}
     yield from (f"{call}: nobody says what permission it needs" for call in sorted(called - PERMISSIONS.keys()))
-    needed = set().union(*(PERMISSIONS.get(call, set()) for call in called))
+    needed = {"ssm:GetParameter"}.union(*(PERMISSIONS.get(call, set()) for call in called))
     granted = set()
-    for statement, actions, resources in [*statements(shared), *statements(of("WorkerRole"))]:
+    for statement, actions, resources in [one for document in [shared, of("WorkerRole"), *services] for one in statements(document)]:
         if statement["Effect"] == "Allow":
             granted |= actions
             if "dynamodb:DeleteItem" in actions and "TransactWriteItems" not in json.dumps(statement.get("Condition")):
