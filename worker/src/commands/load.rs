@@ -4,7 +4,7 @@ use std::{fs, future::pending, path::Path, process::ExitCode, sync::Arc};
 
 use anyhow::Context;
 use indicatif::ProgressBar;
-use sparks_config::{Backend as Where, Settings};
+use sparks_config::{Analyzer, Backend as Where, Settings};
 use sparks_domain::Email;
 use sparks_engine::{Filter, Query};
 
@@ -49,7 +49,7 @@ pub async fn run(global: &Global, args: LoadArgs, output: &mut Output) -> anyhow
     bar.finish_and_clear();
     prepared.context("interrupted before anything was sent")??;
 
-    let fleet = Fleet::start(&orders(global, &args, scratch.as_ref())).await?;
+    let fleet = Fleet::start(&orders(global, &settings, &args, scratch.as_ref())).await?;
     let (store, queue) = (Arc::clone(&backend.store), Arc::clone(&backend.queue));
     let mut watch = Watch::start(store, queue, Arc::clone(&truth), Arc::clone(&sender.ledger), fleet).await?;
     let bar = progress(truth.photos().len() as u64, "photos");
@@ -82,7 +82,12 @@ pub async fn run(global: &Global, args: LoadArgs, output: &mut Output) -> anyhow
 
 /// Where it happens: in a folder of its own, unless another place is named.
 fn place(global: &Global, args: &LoadArgs, name: &str) -> anyhow::Result<(Option<Scratch>, Settings)> {
-    let synthetic = ("faces.analyzer", "load", toml::Value::from("synthetic"));
+    // Only what reads markers sees these faces: that, or a Rekognition that does.
+    let which = match wiring::settings(global, &[])?.settings.faces.analyzer {
+        Analyzer::Rekognition => "faces.companion",
+        Analyzer::Off | Analyzer::Synthetic | Analyzer::Local => "faces.analyzer",
+    };
+    let synthetic = (which, "load", toml::Value::from("synthetic"));
     let settings = wiring::settings(global, std::slice::from_ref(&synthetic))?.settings;
     if settings.backend == Where::Aws || global.data.is_some() {
         return Ok((None, settings));
@@ -151,11 +156,15 @@ async fn sender(
     })
 }
 
-fn orders(global: &Global, args: &LoadArgs, scratch: Option<&Scratch>) -> Orders {
+fn orders(global: &Global, settings: &Settings, args: &LoadArgs, scratch: Option<&Scratch>) -> Orders {
     Orders {
         workers: usize::from(args.workers),
         data: scratch.map(|scratch| scratch.path().to_owned()).or_else(|| global.data.clone()),
         config: global.config.clone(),
+        faces: match settings.faces.analyzer {
+            Analyzer::Rekognition => "SPARKS_FACES_COMPANION",
+            Analyzer::Off | Analyzer::Synthetic | Analyzer::Local => "SPARKS_FACES_ANALYZER",
+        },
         jobs: args.jobs,
     }
 }

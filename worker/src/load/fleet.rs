@@ -29,6 +29,8 @@ pub struct Orders {
     pub data: Option<PathBuf>,
     /// Their settings, beside the environment, which is ours.
     pub config: Option<PathBuf>,
+    /// The setting of what reads markers, as a variable.
+    pub faces: &'static str,
     /// Photos that each works on at once, if not as the settings say.
     pub jobs: Option<u16>,
 }
@@ -125,7 +127,8 @@ impl Fleet {
 impl Worker {
     fn start(orders: &Orders, number: usize) -> anyhow::Result<Self> {
         let mut command = Command::new("/proc/self/exe");
-        command.args(["run", "--faces", "synthetic", "--listen", "127.0.0.1:0", "--end-with-parent"]);
+        command.args(["run", "--listen", "127.0.0.1:0", "--end-with-parent"]);
+        command.env(orders.faces, "synthetic");
         command.args(orders.data.iter().flat_map(|data| ["--data".into(), data.clone()]));
         command.args(orders.config.iter().flat_map(|config| ["--config".into(), config.clone()]));
         command.args(orders.jobs.iter().flat_map(|jobs| ["--jobs".to_owned(), jobs.to_string()]));

@@ -43,9 +43,8 @@ impl FaceAnalyzer for RekognitionFaces {
             Ok(answer) => {
                 let mut faces: Vec<SeenFace> =
                     answer.face_details().iter().filter_map(|detail| seen(detail, &pixels, self.attributes)).collect();
-                faces.sort_by(|a, b| {
-                    (b.quality.size.total_cmp(&a.quality.size)).then(a.bounds.x.total_cmp(&b.bounds.x))
-                });
+                // As one reads.
+                faces.sort_by(|a, b| a.bounds.y.total_cmp(&b.bounds.y).then(a.bounds.x.total_cmp(&b.bounds.x)));
                 Ok(faces)
             }
             Err(trouble) if super::is_no_face(&trouble) => Ok(Vec::new()),
