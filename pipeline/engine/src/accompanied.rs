@@ -43,6 +43,10 @@ impl FaceAnalyzer for Accompanied {
         Ok(faces)
     }
 
+    fn is_paid(&self) -> bool {
+        self.service.is_paid()
+    }
+
     async fn check(&self) -> Result<(), AnalyzeError> {
         self.service.check().await
     }

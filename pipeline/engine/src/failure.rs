@@ -172,8 +172,8 @@ impl From<IndexError> for Failure {
     fn from(error: IndexError) -> Self {
         match error {
             IndexError::Store(error) => error.into(),
-            IndexError::Unavailable(_) => Self::new(Cause::Unavailable, error),
-            IndexError::Busy(_) => Self::new(Cause::Busy, error),
+            // One operation of a service may be away while another answers: no message is to blame.
+            IndexError::Unavailable(_) | IndexError::Busy(_) => Self::new(Cause::Busy, error),
             IndexError::Denied(_) => Self::new(Cause::Denied, error),
             IndexError::Refused(_) => Self::new(Cause::Fault, error),
         }

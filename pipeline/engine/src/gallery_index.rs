@@ -33,7 +33,8 @@ pub struct Known {
     pub people: People,
     /// Up to which identity event that is everybody.
     pub identity: Identity,
-    merges: Arc<Merges>,
+    /// Who turned out to be whom.
+    pub(crate) merges: Arc<Merges>,
     templates: Position,
     /// The faces that everybody is known by.
     names: BTreeSet<FaceId>,
@@ -52,7 +53,7 @@ impl Known {
 
     /// Whom the log has met since then, or met again.
     pub fn met_since(&self, then: Timestamp) -> impl Iterator<Item = PersonId> {
-        let since = self.met.iter().rposition(|(when, _)| *when < then).map_or(0, |before| before + 1);
+        let since = self.met.partition_point(|(when, _)| *when < then);
         self.met[since..].iter().map(|(_, person)| *person)
     }
 
@@ -69,7 +70,9 @@ impl Known {
     fn meet(&mut self, tail: &IdentityTail) {
         for recorded in &tail.events {
             self.people.evolve(&recorded.event, recorded.when);
-            let met = |person| (recorded.when, person);
+            // Clocks differ: nobody counts as older than whoever the log met before.
+            let when = self.met.last().map_or(recorded.when, |(last, _)| recorded.when.max(*last));
+            let met = |person| (when, person);
             match &recorded.event {
                 Event::PersonsAllocated(event) => self.met.extend(event.persons.iter().map(|new| met(new.person))),
                 Event::PersonReinstated(event) => self.met.push(met(event.person)),

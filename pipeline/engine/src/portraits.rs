@@ -1,13 +1,13 @@
 //! The faces that persons are shown by, cut from their photos.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use sparks_domain::{Event, FaceBox, FaceId, PersonId};
 
-use crate::{Cpu, Darkroom, IndexError, Objects, ObjectsError, Probe, Store, shown::Shown};
+use crate::{Cpu, Darkroom, DarkroomError, IndexError, Objects, ObjectsError, Probe, Store, Window, shown::Shown};
 
 /// Finds the face that somebody is shown by. What a photo of theirs looks like is kept in mind for as long as they are new.
 pub struct Portraits {
@@ -25,6 +25,15 @@ struct Place {
     bounds: FaceBox,
     others: Vec<FaceBox>,
     model: String,
+}
+
+/// How much of what is around a face is kept in mind with it, as a share of its size.
+const AROUND: f32 = 0.5;
+
+/// Whoever cannot be looked at is like nobody; that is no fault of whom they would be compared with.
+fn unseen(key: &str, why: &dyn std::fmt::Display) -> Option<Probe> {
+    tracing::warn!(key, %why, "a new person cannot be looked at");
+    None
 }
 
 impl Portraits {
@@ -50,7 +59,7 @@ impl Portraits {
     }
 
     /// Keeps in mind only these.
-    pub fn retain(&self, persons: &[PersonId]) {
+    pub fn retain(&self, persons: &BTreeSet<PersonId>) {
         self.seen().retain(|person, _| persons.contains(person));
     }
 
@@ -58,18 +67,25 @@ impl Portraits {
         let Some(Place { key, bounds, others, model }) = self.place(face).await? else { return Ok(None) };
         let picture = match self.objects.get(&key, self.max_bytes).await {
             Ok(picture) => picture,
-            Err(ObjectsError::NotFound(_)) => return Ok(None),
-            Err(ObjectsError::Busy { .. }) => return Err(IndexError::Busy(format!("{key} cannot be read now"))),
-            Err(error) => return Err(IndexError::Unavailable(error.to_string())),
+            Err(error @ ObjectsError::Busy { .. }) => return Err(IndexError::Busy(error.to_string())),
+            Err(error @ ObjectsError::Unavailable { .. }) => return Err(IndexError::Unavailable(error.to_string())),
+            Err(error @ ObjectsError::Denied { .. }) => return Err(IndexError::Denied(error.to_string())),
+            Err(error) => return Ok(unseen(&key, &error)),
         };
         let darkroom = Arc::clone(&self.darkroom);
-        let opened = self.cpu.run(move || darkroom.open(&picture.bytes)).await;
-        let pixels = match opened {
-            Ok(Ok(pixels)) => Arc::new(pixels),
-            Ok(Err(error)) => return Err(IndexError::Unavailable(format!("{key}: {error}"))),
-            Err(crashed) => return Err(IndexError::Unavailable(format!("{key}: {crashed}"))),
-        };
-        Ok(Some(Probe { pixels, bounds, others, model, signature: None }))
+        let cut = self.cpu.run(move || {
+            let pixels = Arc::new(darkroom.open(&picture.bytes)?);
+            let whole = Probe { pixels, bounds, others, model, signature: None };
+            // The face alone is kept in mind: photos are large, and many may be new.
+            let window = whole.window(AROUND, 1).map(|Window { pixels, bounds }| (Arc::new(pixels), bounds));
+            Ok(window.map(|(pixels, bounds)| Probe { pixels, bounds, others: Vec::new(), ..whole }))
+        });
+        match cut.await {
+            Ok(Ok(probe)) => Ok(probe),
+            Ok(Err(DarkroomError::Unavailable(reason))) => Err(IndexError::Unavailable(format!("{key}: {reason}"))),
+            Ok(Err(error)) => Ok(unseen(&key, &error)),
+            Err(crashed) => Ok(unseen(&key, &crashed)),
+        }
     }
 
     async fn place(&self, face: &FaceId) -> Result<Option<Place>, IndexError> {

@@ -29,8 +29,10 @@ pub struct ServiceIndex {
     portraits: Portraits,
     clock: Arc<dyn Clock>,
     rules: ServiceRules,
-    /// Whom the service has named.
+    /// Whom of the newest the service has named.
     found: Mutex<BTreeSet<PersonId>>,
+    /// Numbers of persons whom the service knows and the log does not: nobody new may have them.
+    foreign: Mutex<BTreeSet<u32>>,
 }
 
 /// How a service is asked.
@@ -62,6 +64,8 @@ struct World {
     identity: Identity,
     merges: Arc<Merges>,
     persons: usize,
+    /// Those who are nobody any more: what a service still knows of them does not count.
+    forgotten: BTreeSet<PersonId>,
     /// Those who may be too new for the service, and the faces they are shown by.
     recent: Vec<(PersonId, FaceId)>,
     /// How the gallery's measure is read.
@@ -101,7 +105,7 @@ impl ServiceIndex {
         clock: Arc<dyn Clock>,
         rules: ServiceRules,
     ) -> Self {
-        Self { gallery, collection, store, portraits, clock, rules, found: Mutex::default() }
+        Self { gallery, collection, store, portraits, clock, rules, found: Mutex::default(), foreign: Mutex::default() }
     }
 
     fn world(&self) -> World {
@@ -113,8 +117,9 @@ impl ServiceIndex {
         let service = self.rules.threshold.among(persons);
         World {
             identity: known.identity.clone(),
-            merges: self.gallery.merges(),
+            merges: Arc::clone(&known.merges),
             persons,
+            forgotten: known.people.forgotten().collect(),
             recent: recent.collect(),
             likeness: Likeness { gallery: self.rules.gallery_threshold.map_or(service, |t| t.among(persons)), service },
         }
@@ -122,6 +127,8 @@ impl ServiceIndex {
 
     /// Asks about every face that has not been asked about.
     async fn ask(&self, looked: &Looked, answers: &mut Answers) -> Result<(), IndexError> {
+        // Who is found from now on may not be in these answers.
+        answers.found.get_or_insert_with(|| self.found().clone());
         let unasked = (0..looked.faces.len()).filter(|place| !answers.nearest.contains_key(place));
         let probes = unasked.filter_map(|place| Some((place, looked.probe(place)?)));
         let asked = stream::iter(probes.collect::<Vec<_>>())
@@ -156,7 +163,10 @@ impl ServiceIndex {
         answers: &mut Answers,
     ) -> Result<Vec<Candidate>, IndexError> {
         let (Some(face), Some(probe)) = (looked.faces.get(place), looked.probe(place)) else { return Ok(Vec::new()) };
-        let untold = self.untold(face, world);
+        if self.rules.learns_by != LearnsBy::Pictures {
+            return Ok(Vec::new());
+        }
+        let untold = self.untold(face, world, answers);
         let mut others: Vec<(PersonId, Probe)> = Vec::new();
         for (person, shown_by) in &untold {
             if answers.compared.contains_key(&(place, *person)) {
@@ -182,12 +192,22 @@ impl ServiceIndex {
     }
 
     /// The newest whom neither the service has named nor a signature tells from the face.
-    fn untold(&self, face: &SeenFace, world: &World) -> Vec<(PersonId, FaceId)> {
-        let (known, found) = (self.gallery.known(), self.found());
+    fn untold(&self, face: &SeenFace, world: &World, answers: &Answers) -> Vec<(PersonId, FaceId)> {
+        let known = self.gallery.known();
         let is_told = |person: PersonId| {
-            face.signature.is_some() && known.gallery.knows(&face.model, person) || found.contains(&person)
+            face.signature.is_some() && known.gallery.knows(&face.model, person)
+                || answers.found.as_ref().is_some_and(|found| found.contains(&person))
         };
         world.recent.iter().filter(|(person, _)| !is_told(*person)).cloned().collect()
+    }
+
+    /// Remembers whom only the service knows; says whom it has met so far.
+    fn foreign(&self, answers: &Answers) -> BTreeSet<u32> {
+        let known = self.gallery.known();
+        let named = answers.nearest.values().flatten().map(|near| near.person);
+        let mut foreign = self.foreign.lock().unwrap_or_else(PoisonError::into_inner);
+        foreign.extend(named.filter(|person| !known.people.has_met(*person)).map(PersonId::number));
+        foreign.clone()
     }
 
     fn found(&self) -> std::sync::MutexGuard<'_, BTreeSet<PersonId>> {
@@ -231,6 +251,7 @@ impl FaceIndex for ServiceIndex {
         let mut candidates = Vec::with_capacity(looked.faces.len());
         for (place, face) in looked.faces.iter().enumerate() {
             let mut near = answers.nearest.get(&place).cloned().unwrap_or_default();
+            near.retain(|near| !world.forgotten.contains(&near.person));
             near.extend(self.among_recent(face, &world));
             if !near.iter().any(|near| near.similarity >= world.likeness.service) {
                 near.extend(self.compare(place, looked, &world, &mut answers).await?);
@@ -241,12 +262,12 @@ impl FaceIndex for ServiceIndex {
         let alike =
             alike.into_iter().map(|pair| Similarity { similarity: world.likeness.read(pair.similarity), ..pair });
         let search = Search { candidates, alike: alike.collect(), persons: world.persons };
-        Ok(Found { search, identity: world.identity })
+        Ok(Found { search, identity: Identity { taken: self.foreign(&answers), ..world.identity } })
     }
 
     async fn refresh(&self) -> Result<(), IndexError> {
         self.gallery.refresh().await?;
-        let recent: Vec<PersonId> = self.world().recent.into_iter().map(|(person, _)| person).collect();
+        let recent: BTreeSet<PersonId> = self.world().recent.into_iter().map(|(person, _)| person).collect();
         self.portraits.retain(&recent);
         self.found().retain(|person| recent.contains(person));
         Ok(())
@@ -264,29 +285,30 @@ impl FaceIndex for ServiceIndex {
         self.gallery.identity()
     }
 
-    async fn learn(&self, lessons: &[Lesson], again: bool) -> Result<(), IndexError> {
+    async fn learn(&self, lessons: &[Lesson], again: bool) -> Result<bool, IndexError> {
         let lessons = self.lessons(lessons).await?;
-        if lessons.is_empty() { Ok(()) } else { self.collection.learn(&lessons, again).await }
+        if !lessons.is_empty() {
+            self.collection.learn(&lessons, again).await?;
+        }
+        Ok(!lessons.is_empty())
     }
 
     async fn relearn(&self, lesson: &Lesson) -> Result<(), IndexError> {
-        if self.rules.learns_by == LearnsBy::Pictures {
-            self.forget(&[lesson.person]).await?;
-            self.collection.learn(std::slice::from_ref(lesson), false).await?;
+        match self.rules.learns_by {
+            LearnsBy::Pictures => self.collection.replace(lesson, &self.everybody(&[lesson.person])).await,
+            LearnsBy::Signatures => Ok(()),
         }
-        Ok(())
     }
 
     async fn promote(&self, faces: &[FaceId]) -> Result<(), IndexError> {
         if self.rules.learns_by == LearnsBy::Pictures || faces.is_empty() {
             return Ok(());
         }
-        let merges = self.gallery.merges();
         let lesson = |kept: StoredFace| {
             let nothing = Arc::new(Pixels { width: 0, height: 0, rgb: Vec::new() });
             let (bounds, others) = (FaceBox { x: 0.0, y: 0.0, width: 0.0, height: 0.0 }, Vec::new());
             let probe = Probe { pixels: nothing, bounds, others, model: kept.model, signature: Some(kept.signature) };
-            Some(Lesson { person: merges.now(kept.person?), face: kept.face, is_first: false, probe })
+            Some(Lesson { person: kept.person?, face: kept.face, is_first: false, probe })
         };
         let lessons: Vec<Lesson> = self.store.signatures(faces).await?.into_iter().filter_map(lesson).collect();
         if lessons.is_empty() { Ok(()) } else { self.collection.learn(&lessons, true).await }
@@ -299,6 +321,10 @@ impl FaceIndex for ServiceIndex {
     async fn forget(&self, persons: &[PersonId]) -> Result<(), IndexError> {
         self.found().retain(|person| !persons.contains(person));
         self.collection.forget(&self.everybody(persons)).await
+    }
+
+    fn is_paid(&self) -> bool {
+        true
     }
 
     async fn check(&self) -> Result<(), IndexError> {

@@ -246,7 +246,7 @@ mod tests {
         let access = Access { host, key: Secret::new("k"), namespace: String::new() };
         let client = Client::new(&access).expect("a client");
         let trouble = client.post::<Stats>(Operation::Stats, &serde_json::json!({})).await.err().expect("a refusal");
-        assert!(matches!(IndexError::from(trouble), IndexError::Refused(words) if words.contains("307")));
+        assert!(matches!(IndexError::from(trouble), IndexError::Denied(words) if words.contains("307")));
         asked.await.expect("a request");
     }
 }

@@ -55,6 +55,11 @@ impl Collection for Pinecone {
         Ok(())
     }
 
+    /// Nothing: signatures tell, and are taught one by one.
+    async fn replace(&self, _: &Lesson, _: &[PersonId]) -> Result<(), IndexError> {
+        Ok(())
+    }
+
     async fn unlearn(&self, photo: &ImageId, persons: &[PersonId]) -> Result<(), IndexError> {
         self.drop_of(persons, |person| Name::prefix_in(person, photo)).await
     }

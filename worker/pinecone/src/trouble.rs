@@ -72,7 +72,10 @@ impl From<Trouble> for IndexError {
             // Nobody's message is at fault, and the rest of them would fare no better.
             (Some(StatusCode::PAYMENT_REQUIRED), words) => Self::Denied(format!("{words}; Pinecone wants to be paid")),
             (_, words) if may_pass => Self::Unavailable(words),
-            (_, words) => Self::Refused(words),
+            // Every request is made alike, so it is the index that does not fit, or is not there.
+            (_, words) => {
+                Self::Denied(format!("{words}; `sparks doctor` says whether pinecone.host is an index that fits"))
+            }
         }
     }
 }
@@ -98,7 +101,15 @@ fn clean(message: &str) -> String {
         return "(not shown, as it quotes numbers)".to_owned();
     }
     let line: Vec<&str> = message.split_whitespace().collect();
-    line.join(" ").chars().filter(|c| !c.is_control()).take(MOST).collect()
+    let mut shown = String::new();
+    // Whole words only: what is to be removed from it later must not be cut.
+    for word in line {
+        if shown.len() + word.len() > MOST {
+            break;
+        }
+        shown.extend([" ", word].iter().skip(usize::from(shown.is_empty())).copied());
+    }
+    shown.chars().filter(|c| !c.is_control()).collect()
 }
 
 #[cfg(test)]
@@ -120,17 +131,17 @@ mod tests {
             IndexError::Store(_) => "store",
         };
         for (status, expected) in [
-            (400, "refused"),
+            (400, "denied"),
             (401, "denied"),
             (402, "denied"),
             (403, "denied"),
-            (404, "refused"),
+            (404, "denied"),
             (408, "unavailable"),
-            (422, "refused"),
+            (422, "denied"),
             (429, "busy"),
             (500, "unavailable"),
             (503, "unavailable"),
-            (302, "refused"),
+            (302, "denied"),
         ] {
             assert_eq!(kind(status), expected, "{status}");
         }
@@ -142,7 +153,8 @@ mod tests {
             r#"{"code":3,"message":"Vector dimension 3 does not match\nthe dimension of the index 128","details":[]}"#;
         let error = IndexError::from(refusal(400, body)).to_string();
         let said = "Vector dimension 3 does not match the dimension of the index 128";
-        assert_eq!(error, format!("the face index refuses: query at host: status 400: {said}"));
+        let remedy = "`sparks doctor` says whether pinecone.host is an index that fits";
+        assert_eq!(error, format!("the face index is closed to us: query at host: status 400: {said}; {remedy}"));
         assert_eq!(refusal(502, "<html>").words, "query at host: status 502");
         assert!(refusal(400, &format!(r#"{{"message":"{}"}}"#, "x".repeat(5000))).words.len() < 400);
     }

@@ -18,6 +18,11 @@ pub trait FaceAnalyzer: Send + Sync {
     /// The faces, in a stable order.
     async fn analyze(&self, pixels: Arc<Pixels>) -> Result<Vec<SeenFace>, AnalyzeError>;
 
+    /// Whether somebody pays for each look.
+    fn is_paid(&self) -> bool {
+        false
+    }
+
     /// Whether it can be asked now.
     async fn check(&self) -> Result<(), AnalyzeError> {
         Ok(())

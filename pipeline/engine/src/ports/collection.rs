@@ -21,6 +21,10 @@ pub trait Collection: Send + Sync {
     /// same face twice.
     async fn learn(&self, lessons: &[Lesson], again: bool) -> Result<(), IndexError>;
 
+    /// From now on all these persons, who are one, are known by this face and no other; where the service sees no face in it, by
+    /// what they were known by before.
+    async fn replace(&self, lesson: &Lesson, persons: &[PersonId]) -> Result<(), IndexError>;
+
     /// From now on these persons are known by no face in this photo, where the service tells one photo from another.
     async fn unlearn(&self, photo: &ImageId, persons: &[PersonId]) -> Result<(), IndexError>;
 

@@ -1,6 +1,9 @@
 //! Whom a face is like.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use async_trait::async_trait;
 use sparks_domain::{Candidate, FaceId, Identity, ImageId, Merges, Person, PersonId, Search, SeenFace};
@@ -26,9 +29,10 @@ pub trait FaceIndex: Send + Sync {
     /// Up to which identity event it has learnt.
     fn identity(&self) -> Identity;
 
-    /// Teaches what the log does not: from now on persons are known by these faces. See [`super::Collection::learn`].
-    async fn learn(&self, _: &[Lesson], _again: bool) -> Result<(), IndexError> {
-        Ok(())
+    /// Teaches what the log does not: from now on persons are known by these faces. Says whether anybody was told. See
+    /// [`super::Collection::learn`].
+    async fn learn(&self, _: &[Lesson], _again: bool) -> Result<bool, IndexError> {
+        Ok(false)
     }
 
     /// Teaches anew: what pictures told of a person is gone, and from now on this one tells.
@@ -51,6 +55,11 @@ pub trait FaceIndex: Send + Sync {
         Ok(())
     }
 
+    /// Whether somebody pays for each question.
+    fn is_paid(&self) -> bool {
+        false
+    }
+
     /// Whether it can be asked now.
     async fn check(&self) -> Result<(), IndexError> {
         Ok(())
@@ -71,6 +80,8 @@ pub struct Looked {
 /// What a service has answered about the faces of a picture, by their place.
 #[derive(Debug, Default)]
 pub struct Answers {
+    /// Whom the service had named before it was asked.
+    pub found: Option<BTreeSet<PersonId>>,
     /// Whom a face is like.
     pub nearest: BTreeMap<usize, Vec<Candidate>>,
     /// How alike a face and a person are; nothing where the service could not tell.
@@ -120,10 +131,10 @@ pub struct Found {
 /// Why the index did not answer.
 #[derive(Debug, thiserror::Error)]
 pub enum IndexError {
-    /// Trying later may help.
+    /// It does not answer, or not usefully: waiting helps, however long it takes.
     #[error("the face index is not available: {0}")]
     Unavailable(String),
-    /// It answers, and has too much to do: waiting helps, however long it takes.
+    /// It has too much to do: waiting helps, however long it takes.
     #[error("the face index has too much to do: {0}")]
     Busy(String),
     /// We may not: whoever grants permissions can help. Nobody's message is at fault.

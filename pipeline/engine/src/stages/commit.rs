@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, time::Duration};
 
 use backon::{BackoffBuilder, ExponentialBuilder};
 use sparks_domain::{
-    Command, Email, Event, Face, FaceId, Identity, ImageId,
+    Command, Email, Event, Face, FaceId, ImageId,
     Outcome::{Deleted, Processed},
     PhotoProcessed, PhotoState, Recognition, Recorded, Refusal, Rejection, Source, decide,
 };
@@ -47,7 +47,8 @@ impl Pipeline {
         let mut pauses = conflict_pauses();
         loop {
             let found = self.ports.index.search(&case.looked).await?;
-            let identity = Identity { taken: taken.clone(), ..found.identity };
+            let mut identity = found.identity;
+            identity.taken.extend(&taken);
             let command = case.command(Recognition {
                 analyzer: case.analyzer.clone(),
                 faces: case.looked.faces.clone(),

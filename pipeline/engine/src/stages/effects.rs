@@ -32,10 +32,10 @@ pub(super) struct Seen {
 
 impl Seen {
     /// What tells a service who this is.
-    pub fn lesson(&self, person: PersonId, is_first: bool, pixels: &Arc<Pixels>) -> Lesson {
+    pub fn lesson(&self, is_first: bool, pixels: &Arc<Pixels>) -> Lesson {
         let (pixels, others) = (Arc::clone(pixels), self.others.clone());
         let probe = Probe { pixels, bounds: self.bounds, others, model: String::new(), signature: None };
-        Lesson { person, face: self.face.clone(), is_first, probe }
+        Lesson { person: self.person, face: self.face.clone(), is_first, probe }
     }
 }
 
@@ -80,6 +80,7 @@ impl Pipeline {
         if self.show(&seen(photo), source, fresh).await? {
             let state = self.ports.store.photo(&photo.image_id).await?;
             if state.is_some_and(|state| state.outcome == Deleted) {
+                self.ports.index.unlearn(&photo.image_id, &photo.persons()).await?;
                 self.leave(&photo.image_id, &photo.persons()).await?;
             }
         }
@@ -87,7 +88,7 @@ impl Pipeline {
     }
 
     /// Sees to it that these persons are known and shown: those whom the picture founds, and those who were being forgotten.
-    /// Says whether there was anybody to show.
+    /// Says whether there was anybody to show, or a service was told of anybody.
     pub(super) async fn show(&self, faces: &[Seen], source: Source<'_>, fresh: bool) -> Result<bool, Failure> {
         let merges = self.ports.index.merges();
         let (mut source, mut unshown) = (source, BTreeSet::new());
@@ -102,18 +103,19 @@ impl Pipeline {
             }
         }
         // The crop comes last: where it is, nothing before it was left undone.
+        let mut is_told = false;
         if fresh || !unshown.is_empty() {
             let is_taught = |seen: &&Seen| seen.template || unshown.contains(&seen.face);
             let pixels = self.pixels(&mut source).await?;
-            let lesson = |seen: &Seen| seen.lesson(merges.now(seen.person), unshown.contains(&seen.face), &pixels);
+            let lesson = |seen: &Seen| seen.lesson(unshown.contains(&seen.face), &pixels);
             let lessons: Vec<Lesson> = faces.iter().filter(is_taught).map(lesson).collect();
-            self.ports.index.learn(&lessons, !fresh).await?;
+            is_told = self.ports.index.learn(&lessons, !fresh).await?;
         }
         for Seen { person, bounds, .. } in faces.iter().filter(|seen| unshown.contains(&seen.face)) {
             let pixels = self.pixels(&mut source).await?;
             self.store_crop(merges.now(*person), *bounds, pixels).await?;
         }
-        Ok(!unshown.is_empty())
+        Ok(is_told || !unshown.is_empty())
     }
 
     /// Says again what the log says of the photo: the platform's own PutItem may have wiped it from its row.

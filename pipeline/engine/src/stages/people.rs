@@ -154,10 +154,12 @@ impl Pipeline {
         }
         let Some(picture) = self.picture_of(person).await? else { return Ok(()) };
         self.reinstate(person, picture.face.clone()).await?;
-        // Whoever else brought them back may have stored a crop before it was removed.
-        if self.ports.objects.head(&Projection::crop_key(person)).await?.is_none() {
-            self.store_picture(person, &picture).await?;
-        }
+        // Whoever else brought them back may have stored a crop before it was removed, and told a service before that forgot.
+        self.store_picture(person, &picture).await?;
+        let members: Vec<_> = self.ports.index.merges().members(person).into_iter().collect();
+        let kept = self.ports.store.faces_of(&members).await?.into_iter().map(|decided| decided.kept);
+        let known_by: Vec<FaceId> = kept.filter(|kept| kept.template).map(|kept| kept.face).collect();
+        self.ports.index.promote(&known_by).await?;
         Ok(())
     }
 

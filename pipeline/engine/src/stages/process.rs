@@ -53,7 +53,11 @@ impl Pipeline {
         if known.is_committed() {
             return Ok(self.repeat_effects(&image, finished).await?);
         }
-        let fetched = self.timed("fetch", self.fetch(known)).await?;
+        let mut fetched = self.timed("fetch", self.fetch(known)).await?;
+        if fetched.known.is_presumed_new && (self.ports.analyzer.is_paid() || self.ports.index.is_paid()) {
+            // A read costs less than to find out by the commit.
+            fetched.known.state = self.ports.store.photo(&image).await?;
+        }
         if fetched.is_committed() {
             return Ok(self.repeat_effects(&image, finished).await?);
         }

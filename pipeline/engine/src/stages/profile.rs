@@ -37,6 +37,10 @@ impl Pipeline {
             }
             object => object?,
         };
+        if state.as_ref().is_some_and(|s| s.outcome == Processed && s.version == object.version) {
+            self.repeat_profile(&image).await?;
+            return Ok(Outcome::AlreadyCommitted);
+        }
         let mime_type = self.ports.darkroom.describe(&object.bytes).mime_type.map(str::to_owned);
         // Sequencers order versions of one key; each picture of a user has a key of its own.
         let (bytes, version) = (object.bytes.len() as u64, object.version);

@@ -138,7 +138,7 @@ async fn signatures_that_do_not_fit_are_refused() {
         index.learn(&[lesson(1, 1, MODEL, 0.0)], false).await.unwrap_err(),
         index.nearest(&probe(MODEL, Some(signature(0.0))), 1).await.unwrap_err(),
     ] {
-        let IndexError::Refused(words) = error else { panic!("{error}") };
+        let IndexError::Denied(words) = error else { panic!("{error}") };
         assert!(words.contains("Vector dimension 16 does not match the dimension of the index 17"), "{words}");
     }
     assert_eq!(calls(&index, Operation::Query), 1, "asking again does not help");

@@ -10,8 +10,6 @@ use crate::{
 
 /// Faces that one answer lists.
 const PAGE: i32 = 4096;
-/// Answers that are read at most: whoever has more has had time to notice.
-const PAGES: usize = 25;
 
 impl Doctor {
     /// Whether the collection is there, and knows nobody whose number will be given to somebody else: with this the last
@@ -45,16 +43,15 @@ impl Doctor {
     /// The person with the highest number.
     async fn highest(&self, name: &str) -> Result<Option<PersonId>, Trouble> {
         let (client, mut next, mut highest) = (self.connection.rekognition(), None::<String>, None);
-        for _ in 0..PAGES {
+        loop {
             let list = || client.list_faces().collection_id(name).max_results(PAGE).set_next_token(next.clone()).send();
             let answer = patiently(list).await?;
             let persons = answer.faces().iter().filter_map(|face| face.external_image_id()?.parse::<PersonId>().ok());
             highest = persons.max().max(highest);
             match answer.next_token() {
                 Some(token) if !token.is_empty() => next = Some(token.to_owned()),
-                _ => break,
+                _ => return Ok(highest),
             }
         }
-        Ok(highest)
     }
 }

@@ -36,7 +36,9 @@ impl FaceAnalyzer for RekognitionFaces {
             tracing::debug!(width = pixels.width, height = pixels.height, "too small for Rekognition: no faces");
             return Ok(Vec::new());
         }
-        let image = self.service.image(Arc::clone(&pixels)).await.map_err(AnalyzeError::Refused)?;
+        let whole = Arc::clone(&pixels);
+        let image = self.service.image(move || Some((whole, ()))).await.map_err(AnalyzeError::Refused)?;
+        let Some((image, ())) = image else { return Ok(Vec::new()) };
         let attribute = if self.attributes { Attribute::All } else { Attribute::Default };
         let detect = || self.service.0.client.detect_faces().image(image.clone()).attributes(attribute.clone()).send();
         match self.service.call("DetectFaces", detect).await {
@@ -50,6 +52,10 @@ impl FaceAnalyzer for RekognitionFaces {
             Err(trouble) if super::is_no_face(&trouble) => Ok(Vec::new()),
             Err(trouble) => Err(self.service.explained(trouble).into()),
         }
+    }
+
+    fn is_paid(&self) -> bool {
+        true
     }
 
     async fn check(&self) -> Result<(), AnalyzeError> {

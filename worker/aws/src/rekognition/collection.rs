@@ -1,17 +1,22 @@
 //! Faces recognised by the service.
 
-use std::sync::Arc;
+use std::{
+    collections::{BTreeSet, VecDeque},
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use async_trait::async_trait;
 use aws_sdk_rekognition::types::{FaceMatch, Image, QualityFilter};
 use sparks_domain::{Candidate, FaceBox, ImageId, PersonId};
-use sparks_engine::{Collection, IndexError, Lesson, Probe, Window};
+use sparks_engine::{Collection, IndexError, Lesson, Probe};
 
 use super::{LEAST_SIDE, Rekognition, analyzer::bounds, is_no_face, sheet::Sheet};
 
 /// The service's collection. The `ExternalImageId` of a face is the person's ID, as the platform has it.
 pub struct RekognitionCollection {
     service: Rekognition,
+    /// Faces that were taught lately, and whose they are.
+    lately: Mutex<VecDeque<(PersonId, String)>>,
 }
 
 /// How much of what is around it a face is shown with, as a share of its size.
@@ -20,24 +25,26 @@ const PADDING: f32 = 0.35;
 const LEAST_ALIKE: f32 = 30.0;
 /// Faces that one answer lists, and that one call removes.
 const PAGE: i32 = 4096;
+/// Faces that are remembered after they were taught.
+const REMEMBERED: usize = 10_000;
 /// From this similarity on, the person is known by this very face.
 const SAME: f32 = 0.97;
 
 impl RekognitionCollection {
     /// The collection of this service.
     pub fn new(service: Rekognition) -> Self {
-        Self { service }
+        Self { service, lately: Mutex::default() }
     }
 
     /// The face alone, as the service takes it; nothing where the photo is too small.
-    async fn window(&self, probe: &Probe) -> Result<Option<(Image, FaceBox)>, IndexError> {
-        let Some(Window { pixels, bounds }) = probe.window(PADDING, LEAST_SIDE) else { return Ok(None) };
-        let image = self.service.image(Arc::new(pixels)).await.map_err(IndexError::Refused)?;
-        Ok(Some((image, bounds)))
+    async fn window(&self, probe: &Probe, padding: f32) -> Result<Option<(Image, FaceBox)>, IndexError> {
+        let probe = probe.clone();
+        let cut = move || probe.window(padding, LEAST_SIDE).map(|window| (Arc::new(window.pixels), window.bounds));
+        self.service.image(cut).await.map_err(IndexError::Refused)
     }
 
     async fn search(&self, probe: &Probe, most: usize) -> Result<Vec<Candidate>, IndexError> {
-        let Some((image, expected)) = self.window(probe).await? else { return Ok(Vec::new()) };
+        let Some((image, expected)) = self.window(probe, PADDING).await? else { return Ok(Vec::new()) };
         // Several faces may be one person's.
         let most_faces = i32::try_from(most.saturating_mul(8)).unwrap_or(PAGE).min(PAGE);
         let search = || {
@@ -66,35 +73,72 @@ impl RekognitionCollection {
         }
     }
 
-    async fn index(&self, person: PersonId, image: Image) -> Result<(), IndexError> {
-        let index = || {
-            self.service
-                .0
-                .client
-                .index_faces()
-                .collection_id(&self.service.0.collection)
-                .image(image.clone())
-                .external_image_id(person.to_string())
-                .max_faces(1)
-                .quality_filter(QualityFilter::None)
-                .send()
-        };
-        match self.service.call("IndexFaces", index).await {
-            Ok(answer) if answer.face_records().is_empty() => {
-                tracing::warn!(%person, "Rekognition sees no face to know the person by");
-                Ok(())
+    /// Lets the person be known by the face, and says by which name the service knows it; nothing where it sees no face. Where it
+    /// took another face for it, which nobody else has seen, that is undone and what is around the face left out.
+    async fn index(&self, person: PersonId, probe: &Probe) -> Result<Option<String>, IndexError> {
+        for padding in [PADDING, 0.0] {
+            let Some((image, expected)) = self.window(probe, padding).await? else { break };
+            let index = || {
+                self.service
+                    .0
+                    .client
+                    .index_faces()
+                    .collection_id(&self.service.0.collection)
+                    .image(image.clone())
+                    .external_image_id(person.to_string())
+                    .max_faces(1)
+                    .quality_filter(QualityFilter::None)
+                    .send()
+            };
+            let answer = match self.service.call("IndexFaces", index).await {
+                Ok(answer) => answer,
+                Err(trouble) if is_no_face(&trouble) => break,
+                Err(trouble) => return Err(self.service.explained(trouble).into()),
+            };
+            let Some(face) = answer.face_records().first().and_then(|record| record.face()) else { break };
+            let Some(id) = face.face_id().map(str::to_owned) else { break };
+            if face.bounding_box().and_then(bounds).is_none_or(|found| overlap(found, expected)) {
+                self.remember(person, &id);
+                return Ok(Some(id));
             }
-            Ok(_) => Ok(()),
-            Err(trouble) if is_no_face(&trouble) => {
-                tracing::warn!(%person, "Rekognition sees no face to know the person by");
-                Ok(())
-            }
-            Err(trouble) => Err(self.service.explained(trouble).into()),
+            self.delete(&[id]).await?;
         }
+        tracing::warn!(%person, "Rekognition sees no face to know the person by");
+        Ok(None)
+    }
+
+    /// What was taught lately: lists may not show it yet.
+    fn remember(&self, person: PersonId, face: &str) {
+        let mut lately = self.lately.lock().unwrap_or_else(PoisonError::into_inner);
+        if lately.len() >= REMEMBERED {
+            lately.pop_front();
+        }
+        lately.push_back((person, face.to_owned()));
+    }
+
+    async fn delete(&self, faces: &[String]) -> Result<(), IndexError> {
+        for faces in faces.chunks(PAGE as usize) {
+            let delete = || {
+                let delete = self.service.0.client.delete_faces().collection_id(&self.service.0.collection);
+                delete.set_face_ids(Some(faces.to_vec())).send()
+            };
+            let answer = self.service.call("DeleteFaces", delete).await;
+            let answer = answer.map_err(|trouble| self.service.explained(trouble))?;
+            let kept = answer
+                .unsuccessful_face_deletions()
+                .iter()
+                .filter(|kept| !kept.reasons().iter().all(|reason| reason.as_str() == "FACE_NOT_FOUND"));
+            for kept in kept {
+                tracing::warn!(face = kept.face_id(), reasons = ?kept.reasons(), "Rekognition kept a face");
+            }
+        }
+        Ok(())
     }
 
     async fn compare_with(&self, image: &Image, sheet: &Sheet) -> Result<Vec<Candidate>, IndexError> {
-        let target = self.service.image(Arc::new(sheet.pixels.clone())).await.map_err(IndexError::Refused)?;
+        let target = Arc::clone(&sheet.pixels);
+        let target = self.service.image(move || Some((target, ()))).await.map_err(IndexError::Refused)?;
+        let Some((target, ())) = target else { return Ok(Vec::new()) };
         let compare = || {
             self.service
                 .0
@@ -114,14 +158,17 @@ impl RekognitionCollection {
                 });
                 Ok(alike.collect())
             }
-            Err(trouble) if is_no_face(&trouble) => Ok(Vec::new()),
+            // It says no more where there is no face in one of the two, and nothing else can be wrong with them.
+            Err(trouble) if trouble.is(&["InvalidParameterException"]) => Ok(Vec::new()),
             Err(trouble) => Err(self.service.explained(trouble).into()),
         }
     }
 
     /// The IDs of all faces that these persons are known by. The service finds no face by whose it is, so all are listed.
     async fn faces_of(&self, persons: &[PersonId]) -> Result<Vec<String>, IndexError> {
-        let (mut faces, mut next) = (Vec::new(), None::<String>);
+        let lately = self.lately.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let lately = lately.into_iter().filter(|(person, _)| persons.contains(person)).map(|(_, face)| face);
+        let (mut faces, mut next) = (BTreeSet::from_iter(lately), None::<String>);
         loop {
             let list = || {
                 let list = self.service.0.client.list_faces().collection_id(&self.service.0.collection);
@@ -136,7 +183,7 @@ impl RekognitionCollection {
             faces.extend(theirs.filter_map(|face| face.face_id().map(str::to_owned)));
             match answer.next_token() {
                 Some(token) if !token.is_empty() => next = Some(token.to_owned()),
-                _ => return Ok(faces),
+                _ => return Ok(faces.into_iter().collect()),
             }
         }
     }
@@ -149,27 +196,35 @@ impl Collection for RekognitionCollection {
     }
 
     async fn compare(&self, probe: &Probe, others: &[(PersonId, Probe)]) -> Result<Vec<Candidate>, IndexError> {
-        let Some((image, _)) = self.window(probe).await? else { return Ok(Vec::new()) };
-        let windows = others.iter().filter_map(|(person, other)| Some((*person, other.window(PADDING, 1)?.pixels)));
-        let windows: Vec<_> = windows.collect();
+        let Some((image, _)) = self.window(probe, PADDING).await? else { return Ok(Vec::new()) };
         let mut alike = Vec::new();
-        for faces in windows.chunks(Sheet::MOST) {
-            alike.extend(self.compare_with(&image, &Sheet::of(faces)).await?);
+        for others in others.chunks(Sheet::MOST) {
+            let others = others.to_vec();
+            let draw = move || {
+                let window = |(person, other): &(PersonId, Probe)| Some((*person, other.window(PADDING, 1)?.pixels));
+                Sheet::of(&others.iter().filter_map(window).collect::<Vec<_>>())
+            };
+            let sheet = self.service.0.cpu.run(draw).await.map_err(|crash| IndexError::Refused(crash.to_string()))?;
+            alike.extend(self.compare_with(&image, &sheet).await?);
         }
         Ok(alike)
     }
 
     async fn learn(&self, lessons: &[Lesson], again: bool) -> Result<(), IndexError> {
         for Lesson { person, probe, .. } in lessons {
-            if again
-                && self.search(probe, 4).await?.iter().any(|near| near.person == *person && near.similarity >= SAME)
-            {
-                continue;
+            let is_same = |near: &Candidate| near.person == *person && near.similarity >= SAME;
+            if !(again && self.search(probe, 4).await?.iter().any(is_same)) {
+                self.index(*person, probe).await?;
             }
-            match self.window(probe).await? {
-                Some((image, _)) => self.index(*person, image).await?,
-                None => tracing::warn!(%person, "the photo is too small for Rekognition to know the person by"),
-            }
+        }
+        Ok(())
+    }
+
+    async fn replace(&self, lesson: &Lesson, persons: &[PersonId]) -> Result<(), IndexError> {
+        let mut before = self.faces_of(persons).await?;
+        if let Some(now) = self.index(lesson.person, &lesson.probe).await? {
+            before.retain(|face| *face != now);
+            self.delete(&before).await?;
         }
         Ok(())
     }
@@ -179,14 +234,7 @@ impl Collection for RekognitionCollection {
     }
 
     async fn forget(&self, persons: &[PersonId]) -> Result<(), IndexError> {
-        for faces in self.faces_of(persons).await?.chunks(PAGE as usize) {
-            let delete = || {
-                let delete = self.service.0.client.delete_faces().collection_id(&self.service.0.collection);
-                delete.set_face_ids(Some(faces.to_vec())).send()
-            };
-            self.service.call("DeleteFaces", delete).await.map_err(|trouble| self.service.explained(trouble))?;
-        }
-        Ok(())
+        self.delete(&self.faces_of(persons).await?).await
     }
 
     async fn check(&self) -> Result<(), IndexError> {

@@ -7,11 +7,7 @@ mod health;
 mod pace;
 mod sheet;
 
-use std::{
-    collections::BTreeMap,
-    error::Error,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{error::Error, sync::Arc};
 
 use aws_sdk_rekognition::{
     Client,
@@ -47,7 +43,6 @@ struct Inner {
     pace: Pace,
     health: Health,
     meter: Arc<dyn Meter>,
-    calls: Mutex<BTreeMap<&'static str, u64>>,
 }
 
 impl Rekognition {
@@ -68,13 +63,7 @@ impl Rekognition {
             pace: Pace::new(calls_a_second),
             health: Health::default(),
             meter,
-            calls: Mutex::default(),
         }))
-    }
-
-    /// How often each operation was called.
-    pub fn calls(&self) -> BTreeMap<&'static str, u64> {
-        self.0.calls.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Calls when it is our turn, and again where the service has too much to do or stumbles, but not for long: whoever has
@@ -116,7 +105,6 @@ impl Rekognition {
     }
 
     fn count(&self, operation: &'static str) {
-        *self.0.calls.lock().unwrap_or_else(PoisonError::into_inner).entry(operation).or_default() += 1;
         self.0.meter.call(operation);
     }
 
@@ -142,12 +130,18 @@ impl Rekognition {
         }
     }
 
-    /// These pixels as the service takes them.
-    async fn image(&self, pixels: Arc<Pixels>) -> Result<Image, String> {
+    /// What is to be seen, as the service takes it, with what else is known of it; nothing where there is nothing to see.
+    async fn image<T: Send + 'static>(
+        &self,
+        show: impl FnOnce() -> Option<(Arc<Pixels>, T)> + Send + 'static,
+    ) -> Result<Option<(Image, T)>, String> {
         let darkroom = Arc::clone(&self.0.darkroom);
-        let made = self.0.cpu.run(move || darkroom.jpeg(&pixels, MOST_BYTES)).await;
-        let jpeg = made.map_err(|crash| crash.to_string())?.map_err(|rejection| rejection.message)?;
-        Ok(Image::builder().bytes(Blob::new(jpeg)).build())
+        let made = self.0.cpu.run(move || {
+            let Some((pixels, more)) = show() else { return Ok(None) };
+            darkroom.jpeg(&pixels, MOST_BYTES).map(|jpeg| Some((jpeg, more)))
+        });
+        let made = made.await.map_err(|crash| crash.to_string())?.map_err(|rejection| rejection.message)?;
+        Ok(made.map(|(jpeg, more)| (Image::builder().bytes(Blob::new(jpeg)).build(), more)))
     }
 
     /// The trouble, and what to do about it where we know.
@@ -192,10 +186,10 @@ impl From<Trouble> for IndexError {
 impl From<Trouble> for AnalyzeError {
     fn from(trouble: Trouble) -> Self {
         match trouble {
-            trouble if trouble.is_busy() => Self::Busy(trouble.words),
-            trouble if trouble.is_forbidden() => Self::Denied(trouble.denial()),
+            trouble if trouble.is_forbidden() && !trouble.is_busy() => Self::Denied(trouble.denial()),
             trouble if trouble.is(&REFUSALS) => Self::Refused(trouble.words),
-            trouble => Self::Unavailable(trouble.words),
+            // One operation may be away while another answers: no message is to blame.
+            trouble => Self::Busy(trouble.words),
         }
     }
 }

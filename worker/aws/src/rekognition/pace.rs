@@ -19,6 +19,7 @@ struct Lane {
     rate: f64,
     next: Instant,
     slowed: Option<Instant>,
+    recovered: Instant,
 }
 
 /// A refusal makes calls so much rarer, once in this time; each second without makes up for this share of the most.
@@ -35,28 +36,32 @@ impl Pace {
 
     /// Waits for a turn.
     pub async fn turn(&self, operation: &'static str) {
-        let at = {
-            let (mut lanes, now) = (self.lanes(), Instant::now());
-            let lane = self.lane(&mut lanes, operation, now);
-            if let Some(slowed) = lane.slowed {
-                let back = self.most * BACK * now.duration_since(slowed).as_secs_f64();
-                lane.rate = (lane.rate + back).min(self.most);
-                lane.slowed = (lane.rate < self.most).then_some(now);
-            }
-            let at = lane.next.max(now);
-            lane.next = at + Duration::from_secs_f64(1.0 / lane.rate);
-            at
-        };
-        sleep_until(at).await;
+        sleep_until(self.book(operation, Instant::now())).await;
     }
 
     /// The service has refused a call because there were too many.
     pub fn slow_down(&self, operation: &'static str) {
-        let (mut lanes, now) = (self.lanes(), Instant::now());
+        self.slow_down_at(operation, Instant::now());
+    }
+
+    /// The next turn, for whoever asks now.
+    fn book(&self, operation: &'static str, now: Instant) -> Instant {
+        let mut lanes = self.lanes();
+        let lane = self.lane(&mut lanes, operation, now);
+        let back = self.most * BACK * now.duration_since(lane.recovered).as_secs_f64();
+        lane.rate = (lane.rate + back).min(self.most);
+        lane.recovered = now;
+        let at = lane.next.max(now);
+        lane.next = at + Duration::from_secs_f64(1.0 / lane.rate);
+        at
+    }
+
+    fn slow_down_at(&self, operation: &'static str, now: Instant) {
+        let mut lanes = self.lanes();
         let lane = self.lane(&mut lanes, operation, now);
         if lane.slowed.is_none_or(|slowed| now.duration_since(slowed) >= ONCE_IN) {
             lane.rate = (lane.rate * SLOWER).max(SLOWEST);
-            lane.slowed = Some(now);
+            (lane.slowed, lane.recovered) = (Some(now), now);
         }
     }
 
@@ -66,7 +71,7 @@ impl Pace {
         operation: &'static str,
         now: Instant,
     ) -> &'a mut Lane {
-        lanes.entry(operation).or_insert(Lane { rate: self.most, next: now, slowed: None })
+        lanes.entry(operation).or_insert(Lane { rate: self.most, next: now, slowed: None, recovered: now })
     }
 
     fn lanes(&self) -> MutexGuard<'_, BTreeMap<&'static str, Lane>> {
@@ -78,34 +83,43 @@ impl Pace {
 mod tests {
     use super::*;
 
-    async fn seconds_for(pace: &Pace, calls: u32) -> f64 {
-        let started = Instant::now();
-        for _ in 0..calls {
-            pace.turn("Look").await;
-        }
-        started.elapsed().as_secs_f64()
+    /// The time after so many turns, one after the other.
+    fn after(pace: &Pace, turns: u32, now: Instant) -> Instant {
+        (0..turns).fold(now, |now, _| pace.book("Look", now))
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn calls_are_no_more_than_the_account_takes() {
-        let pace = Pace::new(10.0);
-        assert!((seconds_for(&pace, 21).await - 2.0).abs() < 0.05);
-        let started = Instant::now();
-        pace.turn("Another").await;
-        assert!(started.elapsed() < Duration::from_millis(10), "each operation has a quota of its own");
+    fn seconds_for(pace: &Pace, turns: u32, now: Instant) -> f64 {
+        after(pace, turns, now).duration_since(now).as_secs_f64()
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn refusals_slow_it_down_and_time_brings_it_back() {
+    #[test]
+    fn calls_are_no_more_than_the_account_takes() {
+        let (pace, now) = (Pace::new(10.0), Instant::now());
+        assert!((seconds_for(&pace, 21, now) - 2.0).abs() < 0.01);
+        assert_eq!(pace.book("Another", now), now, "each operation has a quota of its own");
+    }
+
+    #[test]
+    fn refusals_slow_it_down_and_time_brings_it_back() {
         let pace = Pace::new(10.0);
-        seconds_for(&pace, 1).await;
+        let now = after(&pace, 2, Instant::now());
         for _ in 0..5 {
-            pace.slow_down("Look");
+            pace.slow_down_at("Look", now);
         }
-        let slow = seconds_for(&pace, 7).await;
+        let slow = seconds_for(&pace, 7, now);
         assert!((0.7..1.3).contains(&slow), "six calls a second, as five refusals at once are one: {slow}");
-        tokio::time::sleep(Duration::from_secs(20)).await;
-        seconds_for(&pace, 1).await;
-        assert!((seconds_for(&pace, 10).await - 1.0).abs() < 0.05);
+        let later = after(&pace, 1, now + Duration::from_secs(20));
+        assert!((seconds_for(&pace, 11, later) - 1.0).abs() < 0.15);
+    }
+
+    #[test]
+    fn refusals_between_calls_slow_it_down_further() {
+        let (pace, mut now) = (Pace::new(100.0), Instant::now());
+        for _ in 0..300 {
+            now = after(&pace, 1, now);
+            pace.slow_down_at("Look", now);
+        }
+        let slow = seconds_for(&pace, 11, now);
+        assert!(slow > 0.3, "a third of the most, as it is refused all the time: ten calls took {slow} s");
     }
 }

@@ -1,5 +1,7 @@
 //! Many faces on one sheet, so that one call compares a face with all of them.
 
+use std::sync::Arc;
+
 use sparks_domain::{FaceBox, PersonId};
 use sparks_engine::Pixels;
 
@@ -8,7 +10,7 @@ const CELL: u32 = 256;
 
 /// Faces in cells.
 pub(super) struct Sheet {
-    pub pixels: Pixels,
+    pub pixels: Arc<Pixels>,
     cells: Vec<PersonId>,
     columns: u32,
 }
@@ -26,7 +28,7 @@ impl Sheet {
         for (n, (_, face)) in (0..).zip(faces) {
             paste(&mut pixels, &shrunk(face), (n % columns * CELL, n / columns * CELL));
         }
-        Self { pixels, cells: faces.iter().map(|(person, _)| *person).collect(), columns }
+        Self { pixels: Arc::new(pixels), cells: faces.iter().map(|(person, _)| *person).collect(), columns }
     }
 
     /// Whose face was found in these bounds of the sheet.
