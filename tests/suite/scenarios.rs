@@ -17,6 +17,8 @@ mod chaos;
 mod command_line;
 #[path = "scenarios/corpus.rs"]
 mod corpus;
+#[path = "scenarios/cost.rs"]
+mod cost;
 #[path = "scenarios/dead_letters.rs"]
 mod dead_letters;
 #[path = "scenarios/doctor.rs"]

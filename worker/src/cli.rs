@@ -187,6 +187,16 @@ In a data folder of its own, removed at the end, unless --data or the settings o
 an uploader that nobody else is, and nothing of others is touched; but photos and persons stay, so where there are persons
 already it wants --yes.")]
     Load(LoadArgs),
+    /// Compare what finding and knowing faces costs, in each way it can be done
+    #[command(after_help = "\
+Examples:
+  sparks cost
+  sparks cost --json | jq '.ways[] | {way, usd_per_1000_photos}'
+  SPARKS_PRICES_REKOGNITION_CALL=0.0008 sparks cost
+
+Photos, faces and persons are counted in the log; prices are those of the settings (prices.*), so look yours up. Calls of
+S3, DynamoDB, SQS and SNS are the same in every way, and left out. `sparks redecide` says what another way would decide.")]
+    Cost,
     /// Say why each tag of a photo is there
     #[command(after_help = "\
 Examples:

@@ -4,6 +4,7 @@ pub mod adopt;
 pub mod backfill;
 pub mod completions;
 pub mod config;
+pub mod cost;
 pub mod dlq;
 pub mod doctor;
 pub mod events;
