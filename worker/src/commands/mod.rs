@@ -18,6 +18,7 @@ pub mod persons;
 pub mod photo;
 pub mod query;
 pub mod rebuild;
+pub mod redecide;
 pub mod run;
 pub mod send;
 pub mod setup;
