@@ -55,6 +55,8 @@ mod photo_delete;
 mod platform;
 #[path = "scenarios/questions.rs"]
 mod questions;
+#[path = "scenarios/redecide.rs"]
+mod redecide;
 #[path = "scenarios/replicas.rs"]
 mod replicas;
 #[path = "scenarios/send.rs"]
