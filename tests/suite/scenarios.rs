@@ -65,6 +65,8 @@ mod send;
 mod shutdown;
 #[path = "scenarios/sparks.rs"]
 mod sparks;
+#[path = "scenarios/switch.rs"]
+mod switch;
 #[path = "scenarios/tail.rs"]
 mod tail;
 #[path = "scenarios/truth.rs"]

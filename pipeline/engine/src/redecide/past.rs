@@ -44,7 +44,7 @@ impl Survey {
         }
         let faces = first.values().map(|(_, faces)| faces).sum();
         let mut photos: Vec<_> = first.into_iter().map(|(image, (place, _))| (place, image)).collect();
-        photos.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
+        photos.sort_unstable_by_key(|(place, _)| *place);
         Ok(Self { photos: photos.into_iter().map(|(_, image)| image).collect(), faces })
     }
 }
