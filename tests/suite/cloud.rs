@@ -20,6 +20,7 @@ mod cloud {
     mod publisher;
     mod queue;
     mod readers;
+    mod redecide;
     mod replicas;
     mod requests;
     mod secrets;

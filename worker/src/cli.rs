@@ -196,8 +196,9 @@ Examples:
   sparks redecide --faces local --apply    makes it so; afterwards, run workers with the same settings
 
 Without --apply nothing is written, and no service is taught anything. Photos are looked at in the order in which they were
-decided first, and the engine learns everybody from nothing. Nobody loses their name: a face that is like nobody stays who it
-was at the same place of the same photo (`kept`, where the engine knew the person and still could not tell). Merges stay.
+decided first, and the engine learns everybody from nothing. Nobody loses their name: a face that is like nobody, or like
+several, stays who it was at the same place of the same photo (`kept`, where the engine knew the person and could not tell).
+Merges stay.
 With --apply every photo that changes, or whose faces the engine did not know, gets an event that follows the one before: safe to
 interrupt, to repeat, and beside workers that run. Whoever is in no photo any more is forgotten, unless somebody gave them a name.
 Persons who are taken for one are listed; they are joined only where faces.consolidation is \"join\". Workers that ran meanwhile

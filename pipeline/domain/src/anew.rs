@@ -85,13 +85,11 @@ impl Past<'_> {
 
     /// Who the face at this place is, where the present alone says this: whoever it was, unless it is clearly somebody else. A
     /// face keeps the very person it was decided to be, so that taking back a merge stays exact.
-    pub fn settle(&self, place: usize, verdict: Option<Verdict>, may_be: impl Fn(PersonId) -> bool) -> Option<Verdict> {
+    pub fn settle(&self, place: usize, verdict: Option<Verdict>) -> Option<Verdict> {
         let Some(before) = self.seen.get(place).copied().flatten() else { return verdict };
-        let now = self.now(before);
         match verdict {
-            None => Some(Verdict::Matched(before)),
-            Some(Verdict::Matched(person)) if person == now => Some(Verdict::Matched(before)),
-            Some(Verdict::Ambiguous) if may_be(now) => Some(Verdict::Matched(before)),
+            None | Some(Verdict::Ambiguous) => Some(Verdict::Matched(before)),
+            Some(Verdict::Matched(person)) if person == self.now(before) => Some(Verdict::Matched(before)),
             other => other,
         }
     }

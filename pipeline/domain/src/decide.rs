@@ -158,13 +158,6 @@ impl Rules<'_> {
         Some(if rival { Verdict::Ambiguous } else { Verdict::Matched(best.person) })
     }
 
-    /// Those of whom the face may be either.
-    fn rivals<'c>(&self, candidates: &'c [Candidate]) -> impl Iterator<Item = PersonId> + 'c {
-        let best = candidates.iter().map(|candidate| candidate.similarity).fold(f32::NEG_INFINITY, f32::max);
-        let least = best - self.policy.margin;
-        candidates.iter().filter(move |candidate| candidate.similarity > least).map(|candidate| candidate.person)
-    }
-
     /// The candidates that an event keeps.
     pub fn kept(&self, mut candidates: Vec<Candidate>) -> Vec<Candidate> {
         candidates.truncate(self.policy.candidates);
@@ -363,7 +356,7 @@ fn identify(
 ) -> Vec<Verdict> {
     let known = |n: usize| {
         let near = search.candidates.get(n).map_or(&[][..], Vec::as_slice);
-        past.settle(n, rules.recognise(near), |person| rules.rivals(near).any(|rival| rival == person))
+        past.settle(n, rules.recognise(near))
     };
     let mut verdicts: Vec<Option<Verdict>> = (0..faces.len()).map(known).collect();
 

@@ -109,6 +109,6 @@ fn cells(Row { way, bill, ratio, is_set }: &Row) -> Vec<String> {
         format!("{:.0} s", bill.cpu_seconds),
         format!("{:.4}", bill.usd),
         format!("{:.6}", bill.usd_a_month),
-        ratio.map_or_else(|| format!("-{set}"), |ratio| format!("{ratio:.2}{set}")),
+        ratio.map_or_else(|| format!("-{set}"), |ratio| format!("{ratio:.3}{set}")),
     ]
 }

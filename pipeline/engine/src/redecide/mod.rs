@@ -12,7 +12,8 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use futures_util::{StreamExt, stream};
 use sparks_domain::{
-    Anew, Event, Identity, ImageId, Key, Outcome, PersonId, PhotoProcessed, Recognition, Scale, decide_anew,
+    Anew, Event, Face, Identity, ImageId, Key, Outcome, PersonId, PhotoProcessed, Recognition, Scale, Verdict,
+    decide_anew,
 };
 
 use crate::{
@@ -113,7 +114,9 @@ impl Redecision {
         let Some(Event::PhotoProcessed(photo)) = anew.events.last() else { return Ok(()) };
         let merges = shadow.merges();
         report.changed += u64::from(anew.is_news);
-        report.compare(&past.shown, photo, &anew, &merges, |person| shadow.knows(person));
+        let (policy, persons) = (&self.pipeline.rules.policy, shadow.persons());
+        let recognises = |face: &Face| matches!(policy.recognise(&face.candidates, persons), Some(Verdict::Matched(_)));
+        report.compare(&past.shown, photo, &anew, &merges, |person| shadow.knows(person), recognises);
         let first_seen = first_seen(photo, shadow);
         shadow.learn(photo, &looked.faces);
         match &committed {

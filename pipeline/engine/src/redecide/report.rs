@@ -48,7 +48,7 @@ pub enum What {
     Recognised,
     /// It was nobody's, or was not seen, and founds a person.
     New,
-    /// It was somebody's, and is not seen, or may be several.
+    /// It was somebody's, and is not seen.
     Lost,
     /// It was nobody's, and is.
     Nobody,
@@ -129,7 +129,8 @@ impl Report {
         (all > 0).then(|| (same as f64 / all as f64, (same + kept) as f64 / all as f64))
     }
 
-    /// Compares a photo with what it was. `knew` says who was known by a face before this photo.
+    /// Compares a photo with what it was. `knew` says who was known by a face before this photo, `recognises` whether a face is
+    /// clearly somebody by those whom it is like.
     pub(super) fn compare(
         &mut self,
         shown: &PhotoProcessed,
@@ -137,6 +138,7 @@ impl Report {
         anew: &Anew,
         merges: &Merges,
         knew: impl Fn(PersonId) -> bool,
+        recognises: impl Fn(&Face) -> bool,
     ) {
         let founded: BTreeSet<PersonId> = photo.faces.iter().filter_map(founder).collect();
         let number = |first: u16, place: usize| first.checked_add(u16::try_from(place).ok()?);
@@ -147,9 +149,11 @@ impl Report {
             let is = face.verdict.person().map(|person| merges.now(person));
             let what = match (was, is) {
                 (Some(was), Some(is)) if was == is => {
-                    let recognised = face.candidates.first().is_some_and(|near| near.person == is);
-                    let recognised = recognised && face.candidates[0].similarity >= face.threshold;
-                    if recognised || face.template && !knew(is) { What::Same } else { What::Kept }
+                    if recognises(face) || face.template && !knew(is) {
+                        What::Same
+                    } else {
+                        What::Kept
+                    }
                 }
                 (Some(_), Some(_)) => What::Other,
                 (Some(_), None) => What::Lost,

@@ -69,6 +69,11 @@ impl Shadow {
         Arc::clone(&self.merges)
     }
 
+    /// How many persons have been met.
+    pub fn persons(&self) -> usize {
+        self.met.len()
+    }
+
     /// Whether somebody is known by a face already.
     pub fn knows(&self, person: PersonId) -> bool {
         self.known.contains(&self.merges.now(person))

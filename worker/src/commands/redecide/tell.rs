@@ -75,7 +75,7 @@ impl Told<'_> {
             row("same person", count(What::Same), &agreement),
             row("kept", count(What::Kept), "stay who they were by their place; alone, the engine could not tell"),
             row("other person", count(What::Other), ""),
-            row("lost", count(What::Lost), "not seen, or like several"),
+            row("lost", count(What::Lost), "not seen any more"),
             row("recognised", count(What::Recognised), "were nobody's"),
             row("new persons' faces", count(What::New), ""),
         ];
