@@ -4,7 +4,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
     path::{Path, PathBuf},
-    process::Command,
+    process::{Command, Stdio},
     thread::sleep,
     time::Duration,
 };
@@ -219,6 +219,24 @@ fn kills_in_the_middle_leave_no_trace() {
     assert_eq!(wrong_tags(&album, &killed), 0);
     assert_sound(&killed);
     assert_eq!(killed.json(apply)["photos_changed"], 0);
+}
+
+/// Others take photos in meanwhile, and found persons.
+#[test]
+fn photos_may_come_in_meanwhile() {
+    let (sparks, album) = ingested(&["--noise", "1.1"], None);
+    fs::rename(&album, sparks.path("before")).unwrap();
+    let more = sparks.synth(40, 20, &["--seed", "7"]);
+    let apply = ["redecide", "--faces", "synthetic", "--threshold", "0.35", "--apply"];
+    let mut ingest = sparks.command(["ingest", more.to_str().unwrap(), "--faces", "synthetic"]);
+    ingest.env("SPARKS_FACES_CONSOLIDATION", "suggest").env("SPARKS_FACES_THRESHOLD", "0.35");
+    let (mut ingest, mut redecide) = (ingest.stdout(Stdio::null()).spawn().unwrap(), sparks.start(apply));
+    assert!(redecide.wait().unwrap().success() && ingest.wait().unwrap().success());
+    assert_eq!(sparks.json(["verify"])["clean"], true);
+    let photos = sparks.json(apply)["photos"].clone();
+    assert_eq!(photos, 100, "those that came in, too");
+    assert_sound(&sparks);
+    assert_eq!(sparks.json(apply)["photos_changed"], 0);
 }
 
 /// One engine has decided; another takes over, and goes on with everybody.
