@@ -58,6 +58,7 @@ impl Kind {
             "queue.wait_seconds" => Whole(0..=1_209_600),
             "publish.thumbnails" | "publish.events" | "run.inbox" | "darkroom.isolate" => Switch,
             "run.grace_seconds" => Whole(0..=3600),
+            key if key.starts_with("prices.") => Number(0.0..=1000.0),
             key if key.starts_with("aws.") || key.starts_with("pinecone.") => Anything,
             _ => match key.strip_prefix("variants.")?.split_once('.')?.1 {
                 "fit" => Choice(&["inside", "cover"]),

@@ -14,7 +14,7 @@ pub use layers::{Loaded, load};
 pub use setting::{DEFAULTS, Origin, Setting};
 pub use settings::{
     Analyzer, Aws, AwsEndpoints, Backend, Companion, Consolidation, Crop, Darkroom, FaceModel, Faces, Fit, Founding,
-    Index, Limits, Pinecone, Publish, Queue, Rekognition, Run, Settings, Table, TaggingKey, Variant, Variants,
+    Index, Limits, Pinecone, Prices, Publish, Queue, Rekognition, Run, Settings, Table, TaggingKey, Variant, Variants,
 };
 
 #[cfg(test)]

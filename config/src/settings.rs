@@ -38,6 +38,8 @@ pub struct Settings {
     pub queue: Queue,
     /// What others are told.
     pub publish: Publish,
+    /// What things cost.
+    pub prices: Prices,
     /// The worker that runs for long.
     pub run: Run,
     /// The backend in the cloud.
@@ -356,6 +358,32 @@ pub struct Publish {
     pub thumbnails: bool,
     /// What the log says.
     pub events: bool,
+}
+
+/// What things cost, in USD.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Prices {
+    /// A call of Rekognition that looks at a picture.
+    pub rekognition_call: f64,
+    /// A face in a collection of Rekognition, a month.
+    pub rekognition_face_month: f64,
+    /// A million read units of Pinecone.
+    pub pinecone_million_reads: f64,
+    /// Read units of one question to Pinecone.
+    pub pinecone_reads_per_query: f64,
+    /// A million write units of Pinecone.
+    pub pinecone_million_writes: f64,
+    /// Write units of one face that Pinecone learns.
+    pub pinecone_writes_per_upsert: f64,
+    /// A GB in Pinecone, a month.
+    pub pinecone_gb_month: f64,
+    /// An hour of one core.
+    pub cpu_hour: f64,
+    /// Seconds that the local engine looks for faces in a photo.
+    pub cpu_seconds_per_photo: f64,
+    /// Seconds that the local engine takes for each face.
+    pub cpu_seconds_per_face: f64,
 }
 
 /// The worker that runs for long.

@@ -37,6 +37,18 @@ fn defaults_load() {
     assert_eq!((settings.variants.large.fit, settings.variants.medium.fit), (Fit::Inside, Fit::Cover));
     assert_eq!(settings.faces.analyzer, Analyzer::Local);
     assert_eq!(settings.table.tagging_s3_key, TaggingKey::Large);
+    assert_eq!(settings.prices.rekognition_call, 0.001);
+}
+
+#[test]
+fn prices_are_numbers_of_any_layer() {
+    let environment = [("SPARKS_PRICES_CPU_HOUR", "0.02")];
+    let loaded = layered("[prices]\nrekognition_call = 0", &environment, &[]).expect("all is right");
+    assert_eq!((loaded.settings.prices.rekognition_call, loaded.settings.prices.cpu_hour), (0.0, 0.02));
+    let text = complaint("[prices]\ncpu_hour = -1", &[]);
+    assert!(text.contains("expected a number from 0 to 1000"), "{text}");
+    let text = complaint("[prices]\ncpu_hours = 1", &[]);
+    assert!(text.contains("did you mean `prices.cpu_hour`?"), "{text}");
 }
 
 #[test]

@@ -21,6 +21,7 @@ mod cloud {
     mod publisher;
     mod queue;
     mod readers;
+    mod redecide;
     mod rekognition_server;
     mod replicas;
     mod requests;

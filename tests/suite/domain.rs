@@ -7,6 +7,8 @@
 
 #[path = "domain/adopting.rs"]
 mod adopting;
+#[path = "domain/anew.rs"]
+mod anew;
 #[path = "domain/consolidate.rs"]
 mod consolidate;
 #[path = "domain/decide.rs"]

@@ -17,6 +17,8 @@ mod chaos;
 mod command_line;
 #[path = "scenarios/corpus.rs"]
 mod corpus;
+#[path = "scenarios/cost.rs"]
+mod cost;
 #[path = "scenarios/dead_letters.rs"]
 mod dead_letters;
 #[path = "scenarios/doctor.rs"]
@@ -55,6 +57,8 @@ mod pinecone;
 mod platform;
 #[path = "scenarios/questions.rs"]
 mod questions;
+#[path = "scenarios/redecide.rs"]
+mod redecide;
 #[path = "scenarios/rekognition.rs"]
 mod rekognition;
 #[path = "scenarios/replicas.rs"]
@@ -67,6 +71,8 @@ mod services;
 mod shutdown;
 #[path = "scenarios/sparks.rs"]
 mod sparks;
+#[path = "scenarios/switch.rs"]
+mod switch;
 #[path = "scenarios/tail.rs"]
 mod tail;
 #[path = "scenarios/truth.rs"]

@@ -187,6 +187,33 @@ In a data folder of its own, removed at the end, unless --data or the settings o
 an uploader that nobody else is, and nothing of others is touched; but photos and persons stay, so where there are persons
 already it wants --yes.")]
     Load(LoadArgs),
+    /// Decide anew who is in the photos: by another analyzer, or by another measure
+    #[command(after_help = "\
+Examples:
+  sparks redecide --faces local            what would the local engine say instead?
+  sparks redecide --threshold 0.9 --all    what would a stricter measure change?
+  sparks redecide --faces local --json | jq '.differences[] | select(.what == \"other\")'
+  sparks redecide --faces local --apply    makes it so; afterwards, run workers with the same settings
+
+Without --apply nothing is written, and no service is taught anything. Photos are looked at in the order in which they were
+decided first, and the engine learns everybody from nothing. Nobody loses their name: a face that is like nobody, or like
+several, stays who it was at the same place of the same photo (`kept`, where the engine knew the person and could not tell).
+Merges stay.
+With --apply every photo that changes, or whose faces the engine did not know, gets an event that follows the one before: safe to
+interrupt, to repeat, and beside workers that run. Whoever is in no photo any more is forgotten, unless somebody gave them a name.
+Persons who are taken for one are listed; they are joined only where faces.consolidation is \"join\". Workers that ran meanwhile
+unlearn what was replaced when they start anew. Profile pictures stay as they are.")]
+    Redecide(RedecideArgs),
+    /// Compare what finding and knowing faces costs, in each way it can be done
+    #[command(after_help = "\
+Examples:
+  sparks cost
+  sparks cost --json | jq '.ways[] | {way, usd_per_1000_photos}'
+  SPARKS_PRICES_REKOGNITION_CALL=0.0008 sparks cost
+
+Photos, faces and persons are counted in the log; prices are those of the settings (prices.*), so look yours up. Calls of
+S3, DynamoDB, SQS and SNS are the same in every way, and left out. `sparks redecide` says what another way would decide.")]
+    Cost,
     /// Say why each tag of a photo is there
     #[command(after_help = "\
 Examples:

@@ -4,6 +4,7 @@ mod backend;
 mod cli;
 mod commands;
 mod consumer;
+mod cost;
 mod darkroom;
 mod draw;
 mod evaluate;
@@ -60,6 +61,8 @@ async fn run(cli: Cli, output: &mut Output) -> anyhow::Result<ExitCode> {
         Command::Send(args) => commands::send::run(global, args, output).await,
         Command::Dlq(args) => commands::dlq::run(global, args, output).await,
         Command::Backfill(args) => commands::backfill::run(global, args, output).await,
+        Command::Cost => commands::cost::run(global, output).await,
+        Command::Redecide(args) => commands::redecide::run(global, args, output).await,
         Command::Adopt(args) => commands::adopt::run(global, args, output).await,
         Command::Tail(args) => commands::tail::run(global, args, output).await,
         Command::Photo(args) => commands::photo::run(global, args, output).await,

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, iter};
 use crate::{
     Allocation, Candidate, DeletionCause, Email, Event, Face, FaceId, ImageId, Outcome, PersonId, PersonsAllocated,
     PhotoDeleted, PhotoProcessed, PhotoRejected, PhotoState, ProfileProcessed, Rejection, Search, SeenFace, Seq,
-    Source, TakenAt, Threshold, Variants, Verdict, Version, photo::round,
+    Source, TakenAt, Threshold, Variants, Verdict, Version, anew::Past, photo::round,
 };
 
 /// What somebody wants decided.
@@ -174,8 +174,7 @@ impl Rules<'_> {
     /// Whether the person is better known with this face: a good one, and not almost the same as one they are known by,
     /// which is five sixths of the way from the threshold to the same. How alike a person's faces are among themselves is
     /// what keeps two persons apart later, so faces that are merely alike count.
-    fn enriches(&self, face: &SeenFace, candidates: &[Candidate], verdict: Verdict) -> bool {
-        let Verdict::Matched(person) = verdict else { return false };
+    fn enriches(&self, face: &SeenFace, candidates: &[Candidate], person: PersonId) -> bool {
         let known = candidates.iter().find(|candidate| candidate.person == person);
         self.may_found(face) && known.is_some_and(|known| known.similarity <= 1.0 - (1.0 - self.threshold) / 6.0)
     }
@@ -206,7 +205,7 @@ pub fn decide(state: Option<&PhotoState>, command: Command, policy: &Policy) -> 
         Command::Process { image_id, uploader, source, dimensions, taken_at, variants, recognition } => {
             refuse_repeat(state, &source, Outcome::Processed)?;
             let Decided { analyzer, identity, first_face, faces, allocations } =
-                recognise(&image_id, state, recognition, policy);
+                recognise(&image_id, state, recognition, &Past::default(), policy);
             let seen: BTreeSet<PersonId> = faces.iter().filter_map(|face| face.verdict.person()).collect();
             let mut adopted = state.map(|state| state.adopted.clone()).unwrap_or_default();
             adopted.retain(|person| !seen.contains(person));
@@ -232,7 +231,7 @@ pub fn decide(state: Option<&PhotoState>, command: Command, policy: &Policy) -> 
             refuse_repeat(state, &source, Outcome::Processed)?;
             let image_id = ImageId::of_profile(&email);
             let Decided { analyzer, identity, first_face, faces, allocations } =
-                recognise(&image_id, state, recognition, policy);
+                recognise(&image_id, state, recognition, &Past::default(), policy);
             let processed = Event::ProfileProcessed(ProfileProcessed {
                 v: Version,
                 image_id: image_id.clone(),
@@ -279,33 +278,52 @@ fn delete(state: Option<&PhotoState>, deletion: Deletion) -> Result<Event, Refus
 }
 
 /// What was decided about the faces of a picture.
-struct Decided {
-    analyzer: String,
-    identity: Identity,
-    first_face: u16,
-    faces: Vec<Face>,
-    allocations: Vec<Allocation>,
+pub(crate) struct Decided {
+    pub analyzer: String,
+    pub identity: Identity,
+    pub first_face: u16,
+    pub faces: Vec<Face>,
+    pub allocations: Vec<Allocation>,
 }
 
-fn recognise(image: &ImageId, state: Option<&PhotoState>, recognition: Recognition, policy: &Policy) -> Decided {
+pub(crate) fn recognise(
+    image: &ImageId,
+    state: Option<&PhotoState>,
+    recognition: Recognition,
+    past: &Past<'_>,
+    policy: &Policy,
+) -> Decided {
     let Recognition { analyzer, faces, search, identity } = recognition;
     let faces: Vec<SeenFace> = faces.into_iter().map(SeenFace::rounded).collect();
     let rules = policy.among(search.persons);
-    let verdicts = identify(&faces, &search, &identity, rules);
+    let verdicts = identify(&faces, &search, &identity, past, rules);
     let first_face = state.map_or(0, |state| state.faces);
     let allocations = allocations(image, first_face, &faces, &verdicts, rules);
     let founding: BTreeSet<u16> = allocations.iter().flat_map(|a| &a.templates).map(|face| face.n).collect();
     let candidates = search.candidates.into_iter().chain(iter::repeat(Vec::new()));
-    let faces = (first_face..).zip(faces).zip(candidates).zip(&verdicts);
-    let faces = faces.map(|(((n, face), near), verdict)| {
-        let template = founding.contains(&n) || rules.enriches(&face, &near, *verdict);
+    let faces = (first_face..).zip(faces).zip(candidates).zip(&verdicts).enumerate();
+    let faces = faces.map(|(place, (((n, face), near), verdict))| {
+        let template = founding.contains(&n)
+            || match (verdict, rules.recognise(&near)) {
+                (Verdict::Matched(person), Some(Verdict::Matched(_))) => {
+                    rules.enriches(&face, &near, past.now(*person))
+                }
+                // Whoever stays who they were is known by that from now on.
+                (Verdict::Matched(_), None) => past.stays(place) && rules.may_found(&face),
+                _ => false,
+            };
         conclude(face, near, *verdict, template, rules)
     });
     Decided { analyzer, identity, first_face, faces: faces.collect(), allocations }
 }
 
 /// The event, after the one that numbers whoever is new in it.
-fn with_allocations(image_id: ImageId, event: Event, identity: &Identity, persons: Vec<Allocation>) -> Vec<Event> {
+pub(crate) fn with_allocations(
+    image_id: ImageId,
+    event: Event,
+    identity: &Identity,
+    persons: Vec<Allocation>,
+) -> Vec<Event> {
     if persons.is_empty() {
         return vec![event];
     }
@@ -329,8 +347,17 @@ fn refuse_repeat(state: Option<&PhotoState>, source: &Source, wanted: Outcome) -
 }
 
 /// Who each face is: somebody known, a stranger of this photo, or nobody.
-fn identify(faces: &[SeenFace], search: &Search, identity: &Identity, rules: Rules<'_>) -> Vec<Verdict> {
-    let known = |n: usize| rules.recognise(search.candidates.get(n).map_or(&[][..], Vec::as_slice));
+fn identify(
+    faces: &[SeenFace],
+    search: &Search,
+    identity: &Identity,
+    past: &Past<'_>,
+    rules: Rules<'_>,
+) -> Vec<Verdict> {
+    let known = |n: usize| {
+        let near = search.candidates.get(n).map_or(&[][..], Vec::as_slice);
+        past.settle(n, rules.recognise(near))
+    };
     let mut verdicts: Vec<Option<Verdict>> = (0..faces.len()).map(known).collect();
 
     let strangers: Vec<usize> =

@@ -4,6 +4,7 @@
 //! as an argument, so the same input always gives the same events.
 
 mod adopt;
+mod anew;
 mod consolidate;
 mod decide;
 mod drift;
@@ -12,6 +13,7 @@ mod gallery;
 mod ids;
 mod item;
 mod merges;
+mod overlap;
 mod people;
 mod photo;
 mod project;
@@ -23,6 +25,7 @@ mod state;
 mod time;
 
 pub use adopt::{FoundPerson, FoundPhoto, Strange, person_of};
+pub use anew::{Anew, decide_anew};
 pub use consolidate::{Consolidation, Join, Witnesses, consolidate};
 pub use decide::{Command, Deletion, Identity, Policy, Recognition, Refusal, decide};
 pub use drift::{Difference, drift};
@@ -36,6 +39,7 @@ pub use gallery::{Candidate, Gallery, Search, Similarity, Template};
 pub use ids::{Email, EventId, FaceId, ImageId, InvalidId, PersonId};
 pub use item::{Attributes, Item, Key, Mutation, Presence};
 pub use merges::Merges;
+pub use overlap::same_faces;
 pub use people::{People, Person};
 pub use photo::{
     Face, FaceBox, Point, Quality, RejectCode, Rejection, SeenFace, Source, TakenAt, Variant, Variants, Verdict,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use sparks_domain::{FaceBox, SeenFace};
+use sparks_domain::{SeenFace, same_faces};
 
 use crate::{AnalyzeError, FaceAnalyzer, Pixels};
 
@@ -13,9 +13,6 @@ pub struct Accompanied {
     service: Arc<dyn FaceAnalyzer>,
     companion: Arc<dyn FaceAnalyzer>,
 }
-
-/// From this share of common area on, two boxes are about one face.
-const SAME_FACE: f32 = 0.2;
 
 impl Accompanied {
     /// The faces of the service, with the signatures of the companion.
@@ -52,31 +49,13 @@ impl FaceAnalyzer for Accompanied {
     }
 }
 
-/// Gives each face the signature of the face that covers it best, the best pairs first.
-fn describe(faces: &mut [SeenFace], seen: Vec<SeenFace>) {
-    let mut seen: Vec<Option<SeenFace>> = seen.into_iter().map(Some).collect();
-    let mut pairs: Vec<(f32, usize, usize)> = Vec::new();
-    for (n, face) in faces.iter().enumerate() {
-        let shared = seen.iter().flatten().map(|other| shared(face.bounds, other.bounds));
-        pairs.extend(shared.enumerate().filter(|(_, shared)| *shared >= SAME_FACE).map(|(m, shared)| (shared, n, m)));
+/// Gives each face the signature of the face that covers it best.
+fn describe(faces: &mut [SeenFace], mut seen: Vec<SeenFace>) {
+    let bounds = |faces: &[SeenFace]| faces.iter().map(|face| face.bounds).collect::<Vec<_>>();
+    for (n, m) in same_faces(&bounds(faces), &bounds(&seen)) {
+        faces[n].model = std::mem::take(&mut seen[m].model);
+        faces[n].signature = seen[m].signature.take();
     }
-    pairs.sort_by(|a, b| b.0.total_cmp(&a.0).then((a.1, a.2).cmp(&(b.1, b.2))));
-    for (_, n, m) in pairs {
-        if faces[n].signature.is_none()
-            && let Some(SeenFace { model, signature, .. }) = seen[m].take()
-        {
-            faces[n].model = model;
-            faces[n].signature = signature;
-        }
-    }
-}
-
-/// The area that two boxes share, as a part of what they cover together.
-fn shared(a: FaceBox, b: FaceBox) -> f32 {
-    let overlap = |a: f32, a_length: f32, b: f32, b_length: f32| ((a + a_length).min(b + b_length) - a.max(b)).max(0.0);
-    let common = overlap(a.x, a.width, b.x, b.width) * overlap(a.y, a.height, b.y, b.height);
-    let together = a.width * a.height + b.width * b.height - common;
-    if together > 0.0 { common / together } else { 0.0 }
 }
 
 #[cfg(test)]

@@ -74,13 +74,13 @@ struct World {
 
 /// From the gallery's measure to the service's: the same at the thresholds, and at the ends.
 #[derive(Debug, Clone, Copy)]
-struct Likeness {
-    gallery: f32,
-    service: f32,
+pub(crate) struct Likeness {
+    pub gallery: f32,
+    pub service: f32,
 }
 
 impl Likeness {
-    fn read(self, similarity: f32) -> f32 {
+    pub fn read(self, similarity: f32) -> f32 {
         let Self { gallery, service } = self;
         if gallery == service {
             similarity
@@ -333,7 +333,7 @@ impl FaceIndex for ServiceIndex {
 }
 
 /// The `most` nearest as they are now, nobody twice, the lower number first where equally near.
-fn nearest(near: Vec<Candidate>, merges: &Merges, most: usize) -> Vec<Candidate> {
+pub(crate) fn nearest(near: Vec<Candidate>, merges: &Merges, most: usize) -> Vec<Candidate> {
     let mut near: Vec<Candidate> =
         near.into_iter().map(|near| Candidate { person: merges.now(near.person), ..near }).collect();
     near.sort_by(|a, b| b.similarity.total_cmp(&a.similarity).then(a.person.cmp(&b.person)));

@@ -327,7 +327,7 @@ const CAUGHT_BY: [(Wrong, &[&str]); 37] = [
     (Wrong::ReplacesWhatItAddsTo, &["adding_changes_the_number_and_nothing_else"]),
     (Wrong::FindsFacesOfOnePerson, &["all_faces_of_a_person_are_found"]),
     (Wrong::KeepsErasedPhotos, &["an_erased_photo_leaves_no_signature"]),
-    (Wrong::KeepsErasedFaces, &["an_erased_face_leaves_no_signature"]),
+    (Wrong::KeepsErasedFaces, &["an_erased_face_leaves_no_signature", "faces_of_a_photo_are_replaced_in_one_commit"]),
     (Wrong::ErasesWholePhotosOfAFace, &["an_erased_face_leaves_no_signature"]),
     (Wrong::ErasesBeforeItIsSure, &["a_refused_commit_erases_nothing"]),
     (Wrong::PromotesNobody, &["a_promoted_face_is_learnt_by_whoever_had_read_on"]),

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum, builder::NonEmptyStringValueParser};
 
+use super::Faces;
 use crate::{rate::Rate, since::Since};
 
 #[derive(Debug, Args)]
@@ -200,4 +201,29 @@ another. Deleting once more is harmless.")]
         #[arg(required = true, value_name = "ID")]
         ids: Vec<String>,
     },
+}
+
+#[derive(Debug, Args)]
+pub struct RedecideArgs {
+    /// Who looks for faces [default: as the settings say]
+    #[arg(long, value_enum)]
+    pub faces: Option<Faces>,
+    /// Similarity from which two faces are one person; 0 is the model's own [default: as the settings say]
+    #[arg(long, value_name = "T")]
+    pub threshold: Option<f64>,
+    /// Only say what would change; this is the default
+    #[arg(long, conflicts_with = "apply")]
+    pub dry_run: bool,
+    /// Make it so
+    #[arg(long)]
+    pub apply: bool,
+    /// Pay for the calls of a service that --apply makes
+    #[arg(long)]
+    pub yes: bool,
+    /// List every difference, and every person
+    #[arg(long)]
+    pub all: bool,
+    /// Photos looked at at once [default: one per core]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub jobs: Option<u16>,
 }

@@ -7,8 +7,8 @@ use sparks_aws::{Rekognition, RekognitionCollection, RekognitionFaces, SsmSecret
 use sparks_config::{Analyzer, Companion, FaceModel, Faces, Index, Settings};
 use sparks_domain::{Policy, Threshold};
 use sparks_engine::{
-    Accompanied, Collection, Cpu, FaceAnalyzer, FaceEngine, FaceIndex, Failure, GalleryIndex, LearnsBy, NoFaces, OnCpu,
-    Portraits, Secret, Secrets, ServiceIndex, ServiceRules, Store,
+    Accompanied, AskedService, Collection, Cpu, FaceAnalyzer, FaceEngine, FaceIndex, Failure, GalleryIndex, LearnsBy,
+    NoFaces, OnCpu, Portraits, Secret, Secrets, ServiceIndex, ServiceRules, Store,
 };
 use sparks_faces::{Embedders, Local, LocalOptions, Synthetic};
 
@@ -79,6 +79,14 @@ impl Senses {
             Some(collection) => Ok(collection.check().await?),
             None => Ok(()),
         }
+    }
+
+    /// The service, where its answers are no cosines of ours: then they count beside those.
+    pub fn asked(&self, settings: &Settings) -> Result<Option<AskedService>, WrongUse> {
+        let is_its_own = pair(settings)?.1 == Index::Rekognition;
+        let Some(collection) = self.collection.as_ref().filter(|_| is_its_own) else { return Ok(None) };
+        let (threshold, gallery_threshold) = (policy(settings)?.threshold, gallery_policy(settings)?.threshold);
+        Ok(Some(AskedService { collection: Arc::clone(collection), threshold, gallery_threshold }))
     }
 
     /// Who knows persons: this gallery, or the service with the gallery beside it.

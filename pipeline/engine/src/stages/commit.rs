@@ -6,7 +6,7 @@ use backon::{BackoffBuilder, ExponentialBuilder};
 use sparks_domain::{
     Command, Email, Event, Face, FaceId, ImageId,
     Outcome::{Deleted, Processed},
-    PhotoProcessed, PhotoState, Recognition, Recorded, Refusal, Rejection, Source, decide,
+    PhotoProcessed, PhotoState, Recognition, Recorded, Refusal, Rejection, SeenFace, Source, decide,
 };
 
 use super::{
@@ -24,6 +24,10 @@ pub struct Committed {
 }
 
 impl Committed {
+    pub(super) fn of(recorded: Vec<Recorded>) -> Self {
+        Self { recorded }
+    }
+
     /// What was decided about the photo, and its place in the log.
     pub fn photo(&self) -> Option<(&PhotoProcessed, &Recorded)> {
         self.recorded.iter().find_map(|recorded| match &recorded.event {
@@ -67,11 +71,11 @@ impl Pipeline {
             }
             let mut commit = self.draft(&case.image, state.as_ref(), events);
             commit.identity = somebody_is_new.then_some(identity);
-            commit.signatures = case.signatures(&commit.events);
+            commit.signatures = signatures(&case.image, &case.looked.faces, &commit.events);
             let conflict = match self.ports.store.commit(&commit).await {
                 Ok(recorded) => {
                     log(&recorded);
-                    return Ok(Outcome::Committed(Committed { recorded }));
+                    return Ok(Outcome::Committed(Committed::of(recorded)));
                 }
                 Err(conflict) => conflict,
             };
@@ -159,25 +163,25 @@ impl Case {
             }
         }
     }
+}
 
-    /// What the faces look like and who they are, under the numbers that the decision gave them.
-    fn signatures(&self, decided: &[Event]) -> Vec<StoredFace> {
-        let (first, faces): (u16, &[Face]) = match decided.last() {
-            Some(Event::PhotoProcessed(photo)) => (photo.first_face, &photo.faces),
-            Some(Event::ProfileProcessed(profile)) => (profile.first_face, profile.face.as_slice()),
-            _ => return Vec::new(),
-        };
-        let stored = (first..).zip(faces).zip(&self.looked.faces).filter_map(|((n, decided), seen)| {
-            Some(StoredFace {
-                face: FaceId { image: self.image.clone(), n },
-                model: seen.model.clone(),
-                signature: seen.signature.clone()?,
-                person: decided.verdict.person(),
-                template: decided.template,
-            })
-        });
-        stored.collect()
-    }
+/// What the faces look like and who they are, under the numbers that the decision gave them.
+pub(super) fn signatures(image: &ImageId, faces: &[SeenFace], decided: &[Event]) -> Vec<StoredFace> {
+    let (first, concluded): (u16, &[Face]) = match decided.last() {
+        Some(Event::PhotoProcessed(photo)) => (photo.first_face, &photo.faces),
+        Some(Event::ProfileProcessed(profile)) => (profile.first_face, profile.face.as_slice()),
+        _ => return Vec::new(),
+    };
+    let stored = (first..).zip(concluded).zip(faces).filter_map(|((n, decided), seen)| {
+        Some(StoredFace {
+            face: FaceId { image: image.clone(), n },
+            model: seen.model.clone(),
+            signature: seen.signature.clone()?,
+            person: decided.verdict.person(),
+            template: decided.template,
+        })
+    });
+    stored.collect()
 }
 
 pub(super) fn refused(refusal: &Refusal) -> Outcome {

@@ -11,6 +11,7 @@ mod outcome;
 mod people;
 mod process;
 mod profile;
+mod redecide;
 mod render;
 
 pub(crate) use announce::notices;

@@ -41,7 +41,7 @@ impl Picture {
 impl Pipeline {
     /// Sees to the persons of a photo that is gone: whoever is in no other photo is forgotten, and whoever was shown by a
     /// face in it is shown by another.
-    pub(super) async fn leave(&self, image: &ImageId, persons: &[PersonId]) -> Result<(), Failure> {
+    pub(crate) async fn leave(&self, image: &ImageId, persons: &[PersonId]) -> Result<(), Failure> {
         if persons.is_empty() {
             return Ok(());
         }

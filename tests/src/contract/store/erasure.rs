@@ -8,7 +8,7 @@ use sparks_engine::{Commit, CommitError, DecidedFace, Erasure, PhotoGuard, Store
 use super::faces::{commit, learnt, sorted};
 use crate::{
     contract::{Checked, ensure, ensure_eq},
-    samples::{decided_face, face, forgotten, image, nothing, person},
+    samples::{decided_face, face, following, forgotten, image, nothing, person, processed},
 };
 
 const PHOTOS: [(u64, [Option<u32>; 3]); 3] =
@@ -62,6 +62,27 @@ pub(super) async fn an_erased_photo_leaves_no_signature(store: Arc<dyn Store>) -
     }
     ensure_eq!(expected.len(), 3, "the faces of the third photo");
     Ok(())
+}
+
+/// A photo that is decided anew has other faces, and what its earlier ones looked like goes in the same step.
+pub(super) async fn faces_of_a_photo_are_replaced_in_one_commit(store: Arc<dyn Store>) -> Checked {
+    let mut all = fill(store.as_ref()).await?;
+    let before = store.photo(&image(2)).await?;
+    let event = following(processed(&image(2), "v1", &[3]), before.as_ref());
+    let new = decided_face(face(&image(2), 3), 77, Some(3), true);
+    let gone: Vec<FaceId> = [0, 2].map(|n| face(&image(2), n)).to_vec();
+    let commit = Commit {
+        photo: Some(PhotoGuard { image: image(2), before }),
+        events: vec![event],
+        signatures: vec![new.clone()],
+        erased: Erasure { faces: gone.clone(), ..Erasure::default() },
+        ..nothing()
+    };
+    let seq = store.commit(&commit).await?.last().ok_or("a commit of an event returns none")?.seq;
+    all.push(DecidedFace { seq, kept: new });
+    let expected: Vec<_> = all.iter().filter(|decided| !gone.contains(&decided.kept.face)).cloned().collect();
+    ensure_eq!(expected.len(), 8, "the faces that are left");
+    is_kept(store.as_ref(), &all, &expected).await
 }
 
 pub(super) async fn an_erased_face_leaves_no_signature(store: Arc<dyn Store>) -> Checked {

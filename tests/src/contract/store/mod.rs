@@ -38,6 +38,7 @@ where
         erasure::{
             an_erased_photo_leaves_no_signature,
             an_erased_face_leaves_no_signature,
+            faces_of_a_photo_are_replaced_in_one_commit,
             a_refused_commit_erases_nothing,
             a_promoted_face_is_learnt_by_whoever_had_read_on,
             a_refused_commit_promotes_nobody,

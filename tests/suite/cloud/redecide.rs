@@ -1,0 +1,46 @@
+//! Photos decided anew in a log of lanes.
+
+use serde_json::{Value, json};
+use sparks_tests::{
+    album::{Photo, photo_with_noise},
+    platform::original,
+    samples::uploader,
+    worker::image_of,
+};
+
+use super::account::Account;
+
+/// The row that the platform makes of a photo.
+fn row(photo: &Photo) -> Value {
+    json!({ "PK": image_of(photo), "SK": format!("UPLOADED_BY#{}", uploader()), "entityType": "IMAGE",
+        "imageId": image_of(photo), "s3Key": original(photo), "uploadedBy": uploader(), "tags": [] })
+}
+
+fn persons(account: &Account) -> usize {
+    account.items().iter().filter(|item| item["entityType"] == "PERSON").count()
+}
+
+/// Two persons in pieces, and a measure that sees who is one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_measure_that_joins_is_applied_once() {
+    let account = Account::new(&[("SPARKS_FACES_CONSOLIDATION", "suggest")]).await;
+    for n in 0..12 {
+        let photo = photo_with_noise(n, (n % 2) as usize, 1.1);
+        account.upload(&row(&photo), photo.jpeg.clone()).await;
+    }
+    account.text(["run", "--drain"]);
+    assert!(persons(&account) > 4, "{:?}", account.items());
+    let before = account.lines(["items"]);
+    let redecide = ["redecide", "--threshold", "0.35", "--json"];
+    let said = account.lines(redecide).remove(0);
+    assert_eq!(account.lines(["items"]), before, "nothing is written");
+    let apply = ["redecide", "--threshold", "0.35", "--apply", "--json"];
+    let done = account.lines(apply).remove(0);
+    assert_eq!((&done["differences"], &done["photos"]), (&said["differences"], &json!(12)));
+    assert_eq!(persons(&account), 2, "{done}");
+    let verified = account.lines(["verify", "--json"]).remove(0);
+    assert_eq!(verified["clean"], true, "{verified}");
+    let rebuilt = account.lines(["rebuild", "--json"]).remove(0);
+    assert_eq!((&rebuilt["before"], &rebuilt["changed"]), (&rebuilt["after"], &json!(0)));
+    assert_eq!(account.lines(apply).remove(0)["photos_changed"], 0);
+}
