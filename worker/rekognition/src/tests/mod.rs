@@ -61,6 +61,10 @@ impl Darkroom for Plain {
     fn crop(&self, _: &Pixels, _: FaceBox) -> Result<Vec<u8>, Rejection> {
         Ok(Vec::new())
     }
+
+    fn jpeg(&self, _: &Pixels, _: usize) -> Result<Vec<u8>, Rejection> {
+        Ok(Vec::new())
+    }
 }
 
 impl FaceEngine for Told {
