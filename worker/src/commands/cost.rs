@@ -95,7 +95,7 @@ fn tell(tally: &Tally, averages: Option<&Averages>, rows: &[Row], output: &mut O
     output.table(&header, rows.iter().map(cells).collect::<Vec<_>>())?;
     output.line(
         "\nUSD a month: for keeping the faces of 1,000 photos. Prices and seconds are settings (prices.*): look yours up.\n\
-         Calls of S3, DynamoDB, SQS and SNS are the same in every way, and left out.",
+         Calls of S3, DynamoDB, SQS and SNS are the same in every way, and left out; so is what a plan costs at least (Pinecone's).",
     )?;
     Ok(())
 }
