@@ -145,9 +145,13 @@ impl ServiceIndex {
         asked.await
     }
 
-    /// Whom of the newest the face is like, by its signature.
-    fn among_recent(&self, face: &SeenFace, world: &World) -> Vec<Candidate> {
+    /// Whom the face is like by its signature: of the newest, or where the service has the same measure, of all, so that nobody is
+    /// founded again whom it was never taught.
+    fn by_signature(&self, face: &SeenFace, world: &World) -> Vec<Candidate> {
         let Some(signature) = &face.signature else { return Vec::new() };
+        if self.rules.learns_by == LearnsBy::Signatures {
+            return self.gallery.known().gallery.nearest(&face.model, signature, self.rules.candidates.max(2));
+        }
         let recent: Vec<PersonId> = world.recent.iter().map(|(person, _)| *person).collect();
         let mut near = self.gallery.known().gallery.among(&face.model, signature, &recent);
         near.iter_mut().for_each(|near| near.similarity = world.likeness.read(near.similarity));
@@ -252,7 +256,7 @@ impl FaceIndex for ServiceIndex {
         for (place, face) in looked.faces.iter().enumerate() {
             let mut near = answers.nearest.get(&place).cloned().unwrap_or_default();
             near.retain(|near| !world.forgotten.contains(&near.person));
-            near.extend(self.among_recent(face, &world));
+            near.extend(self.by_signature(face, &world));
             if !near.iter().any(|near| near.similarity >= world.likeness.service) {
                 near.extend(self.compare(place, looked, &world, &mut answers).await?);
             }

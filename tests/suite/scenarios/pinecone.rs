@@ -73,6 +73,18 @@ fn what_is_deleted_is_gone_from_the_index() {
 }
 
 #[test]
+fn whoever_was_known_before_there_was_an_index_is_not_founded_again() {
+    let pinecone = Pinecone::start();
+    let platform = Platform::new(30, 6);
+    platform.send(&(0..15).map(|n| created(&platform.upload(n))).collect::<Vec<_>>());
+    platform.drain();
+    let platform = platform.with(pinecone.settings());
+    platform.send(&(15..30).map(|n| created(&platform.upload(n))).collect::<Vec<_>>());
+    platform.drain();
+    check_outcome(&platform, 6);
+}
+
+#[test]
 fn while_the_index_is_down_nobody_polls() {
     let pinecone = Pinecone::start();
     let platform = Platform::new(40, 5).with(pinecone.settings());

@@ -7,7 +7,7 @@ use sparks_rekognition::{Throttle, TooMany, Trouble};
 use sparks_tests::{proxy::Proxy, rekognition::RekognitionServer};
 
 use crate::{
-    platform::{Platform, created, delete, eventually},
+    platform::{Platform, created, delete, eventually, within},
     services::{check_outage, check_outcome, faces_and_founded, four_workers, persons},
 };
 
@@ -181,6 +181,22 @@ fn while_the_service_is_throttled_nothing_becomes_a_dead_letter() {
     server.behave(|options| options.throttle = Some(throttle));
     platform.send(&images[..2].iter().map(|image| created(image)).collect::<Vec<_>>());
     check_outage(&platform, &worker, &images[2..], || server.behave(|options| options.throttle = None));
+    check_outcome(&platform, 5);
+}
+
+#[test]
+fn one_operation_that_fails_alone_costs_no_message() {
+    let server = RekognitionServer::start();
+    let proxy = server.runtime.block_on(Proxy::start(&server.endpoint()));
+    let platform = platform(&server, 40, 5, &[]);
+    let fails = |target: &str| target.ends_with(".SearchFacesByImage");
+    proxy.judge(move |target, _| fails(target).then(|| (500, r#"{"__type":"InternalServerError"}"#.to_owned())));
+    platform.send(&(0..40).map(|n| created(&platform.upload(n))).collect::<Vec<_>>());
+    let worker = platform.worker(&[("SPARKS_AWS_ENDPOINTS_REKOGNITION", &proxy.endpoint())]);
+    sleep(Duration::from_secs(20));
+    assert_eq!(platform.letters().len(), 0, "{}", worker.log());
+    proxy.judge(|_, _| None);
+    within(Duration::from_secs(90), "all are settled", &mut || platform.unsettled() == 0);
     check_outcome(&platform, 5);
 }
 

@@ -18,6 +18,10 @@ impl Doctor {
         let what = format!("Rekognition collection {name}");
         let client = self.connection.rekognition();
         match faces(&client, name).await {
+            Ok(Some(0)) if counter > 0 => {
+                let seen = format!("it knows nobody, and {counter} persons were numbered");
+                return self.fail(what, seen, "`sparks redecide --apply` with these settings teaches it everybody");
+            }
             Ok(Some(count)) => self.ok(&what, format!("faces: {count}")),
             Ok(None) => return self.fail(what, "it is not there", SET_UP),
             Err(trouble) if trouble.is_forbidden() => {
