@@ -50,6 +50,13 @@ pub struct Probe {
     pub signature: Option<Signature>,
 }
 
+impl Probe {
+    /// A face of which nobody has said what it looks like.
+    pub fn unsigned(pixels: Arc<Pixels>, bounds: FaceBox, others: Vec<FaceBox>) -> Self {
+        Self { pixels, bounds, others, model: String::new(), signature: None }
+    }
+}
+
 /// A face that a person is to be known by.
 #[derive(Debug, Clone)]
 pub struct Lesson {

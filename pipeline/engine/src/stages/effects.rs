@@ -33,8 +33,7 @@ pub(super) struct Seen {
 impl Seen {
     /// What tells a service who this is.
     pub fn lesson(&self, is_first: bool, pixels: &Arc<Pixels>) -> Lesson {
-        let (pixels, others) = (Arc::clone(pixels), self.others.clone());
-        let probe = Probe { pixels, bounds: self.bounds, others, model: String::new(), signature: None };
+        let probe = Probe::unsigned(Arc::clone(pixels), self.bounds, self.others.clone());
         Lesson { person: self.person, face: self.face.clone(), is_first, probe }
     }
 }

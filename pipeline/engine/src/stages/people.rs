@@ -32,8 +32,7 @@ struct Picture {
 impl Picture {
     /// What tells a service who this is.
     fn lesson(&self, person: PersonId, pixels: Arc<Pixels>) -> Lesson {
-        let (bounds, others) = (self.bounds, self.others.clone());
-        let probe = Probe { pixels, bounds, others, model: String::new(), signature: None };
+        let probe = Probe::unsigned(pixels, self.bounds, self.others.clone());
         Lesson { person, face: self.face.clone(), is_first: true, probe }
     }
 }
