@@ -1,6 +1,6 @@
-"""Whether what deploys the worker agrees with its settings, and with what the program does. Used by `docker/lint`.
+"""Checks that the deployment files agree with the settings and with the program. Used by `docker/lint`.
 
-Each check is a generator of findings; none means that all is well.
+Each check is a generator of findings; a check without findings has passed.
 """
 
 import json
@@ -19,19 +19,19 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 DOCKER = ROOT / "docker"
 KUBERNETES = DOCKER / "kubernetes"
 
-# Time after the grace period in which a worker gives back what it has in hand.
-GIVING_BACK = 10
-# What a worker itself may take in MiB: models, gallery, pictures on their way.
-WORKER_MEMORY = 512
-# The longest policy that IAM takes, without blanks.
-LONGEST_POLICY = 6144
-# Variables that are no settings.
-NO_SETTINGS = {"SPARKS_CONFIG", "SPARKS_LOG", "SPARKS_LOG_FORMAT"}
-# What is expected to differ from config/aws.toml.
-OF_THE_PLACE = {"jobs", "aws.region", "aws.endpoint"}
+# Seconds after the grace period in which a worker releases the messages in flight.
+RELEASE_SECONDS = 10
+# Memory of the worker process in MiB: models, gallery, encoded variants.
+WORKER_MEMORY_MIB = 512
+# Maximum number of characters of an IAM policy, without white space.
+MAX_POLICY_LENGTH = 6144
+# Environment variables that are not settings.
+OTHER_VARIABLES = {"SPARKS_CONFIG", "SPARKS_LOG", "SPARKS_LOG_FORMAT"}
+# Settings that may differ from config/aws.toml.
+MAY_DIFFER = {"jobs", "aws.region", "aws.endpoint"}
 
-# What KEDA knows, as far as we use it: its definitions are in no package index, and it ignores what it does not know.
-OF_KEDA = {
+# Fields of KEDA resources that the manifests may use. KEDA's schemas are in no package index, and KEDA ignores unknown fields.
+KEDA_FIELDS = {
     "a ScaledObject": {
         "advanced", "cooldownPeriod", "fallback", "maxReplicaCount", "minReplicaCount", "pollingInterval", "scaleTargetRef", "triggers",
     },
@@ -41,7 +41,7 @@ OF_KEDA = {
     },
 }
 
-# The permission that each call needs. One that is not here is a finding: somebody has to look it up.
+# Permissions of each call of the AWS SDK. A call that is missing here is a finding.
 PERMISSIONS = {
     "batch_get_item": {"dynamodb:BatchGetItem"},
     "transact_get_items": {"dynamodb:GetItem"},
@@ -78,84 +78,84 @@ PERMISSIONS = {
 }
 
 
-def source(path):
+def read(path):
     return (ROOT / path).read_text()
 
 
-def template(path):
+def load_template(path):
     return cfn_yaml.load(str(DOCKER / path))
 
 
-def documents(path):
+def load_documents(path):
     return [document for document in yaml.safe_load_all(path.read_text()) if document]
 
 
-def is_kubernetes_own(path):
-    """Whether all in the file is known to Kubernetes itself."""
-    return not any(re.match(r"keda\.sh|kustomize", document["apiVersion"]) for document in documents(path))
+def has_builtin_kinds(path):
+    """Returns whether the file contains only resources of Kubernetes itself, and none of KEDA or Kustomize."""
+    return not any(re.match(r"keda\.sh|kustomize", document["apiVersion"]) for document in load_documents(path))
 
 
-def flat(settings, prefix=""):
-    found = {}
+def flatten(settings, prefix=""):
+    flat = {}
     for name, value in settings.items():
-        nested = isinstance(value, dict)
-        found.update(flat(value, f"{prefix}{name}.") if nested else {f"{prefix}{name}": value})
-    return found
+        is_table = isinstance(value, dict)
+        flat.update(flatten(value, f"{prefix}{name}.") if is_table else {f"{prefix}{name}": value})
+    return flat
 
 
-def settings(*files):
-    """Settings in layers, by name."""
+def load_settings(*files):
+    """Returns the settings of these files over the defaults, by key."""
     layers = {}
     for file in ["config/default.toml", *files]:
-        layers.update(flat(tomllib.loads(source(file))))
+        layers.update(flatten(tomllib.loads(read(file))))
     return layers
 
 
-CLOUD = settings("config/aws.toml")
+CLOUD = load_settings("config/aws.toml")
 
 
 def with_environment(variables):
-    """The settings of the image's own file under these variables, and what is wrong with them."""
-    found, wrong = dict(CLOUD), []
+    """Returns the settings of config/aws.toml with these environment variables, and the findings about them."""
+    found, findings = dict(CLOUD), []
     names = {"SPARKS_" + key.upper().replace(".", "_"): key for key in found}
     for name, value in variables.items():
         if name in names:
             known = found[names[name]]
             found[names[name]] = type(known)(value)
-        elif name.startswith("SPARKS_") and name not in NO_SETTINGS:
-            wrong.append(f"{name} is no setting")
-    return found, wrong
+        elif name.startswith("SPARKS_") and name not in OTHER_VARIABLES:
+            findings.append(f"{name} is not a setting")
+    return found, findings
 
 
-def differences(where, found):
+def compare_settings(where, found):
     for key, value in found.items():
-        if key not in OF_THE_PLACE and value != CLOUD.get(key):
+        if key not in MAY_DIFFER and value != CLOUD.get(key):
             yield f"{where}: {key} is {value!r}, in config/aws.toml {CLOUD.get(key)!r}"
     for key in CLOUD.keys() - found.keys():
         yield f"{where}: {key} is missing"
 
 
-def defaults(path):
-    return {name: parameter.get("Default") for name, parameter in template(path)["Parameters"].items()}
+def parameter_defaults(path):
+    return {name: parameter.get("Default") for name, parameter in load_template(path)["Parameters"].items()}
 
 
-def ecs():
-    """The worker's container, with references to parameters resolved; and its task."""
-    stack, known = template("ecs/service.yaml"), defaults("ecs/service.yaml")
+def ecs_worker():
+    """Returns the worker's container, its task, and its environment with parameters resolved to their defaults."""
+    stack, defaults = load_template("ecs/service.yaml"), parameter_defaults("ecs/service.yaml")
     task = stack["Resources"]["Worker"]["Properties"]
     container = task["ContainerDefinitions"][0]
-    value = lambda value: known[value["Ref"]] if isinstance(value, dict) else value
-    # What is there on a condition is not there by default.
-    plain = [entry for entry in container["Environment"] if "Fn::If" not in entry]
-    return container, task, {entry["Name"]: value(entry["Value"]) for entry in plain}
+    resolve = lambda value: defaults[value["Ref"]] if isinstance(value, dict) else value
+    # Conditional entries are absent with the default parameters.
+    unconditional = [entry for entry in container["Environment"] if "Fn::If" not in entry]
+    return container, task, {entry["Name"]: resolve(entry["Value"]) for entry in unconditional}
 
 
-def deployment():
-    return documents(KUBERNETES / "base/deployment.yaml")[0]["spec"]["template"]["spec"]
+def kubernetes_pod():
+    return load_documents(KUBERNETES / "base/deployment.yaml")[0]["spec"]["template"]["spec"]
 
 
-def compose():
-    return yaml.safe_load(source("docker/compose.yaml"))["services"]
+def compose_services():
+    return yaml.safe_load(read("docker/compose.yaml"))["services"]
 
 
 def mebibytes(text):
@@ -164,254 +164,259 @@ def mebibytes(text):
 
 
 def settings_agree():
-    yield from differences("docker/kubernetes", settings("docker/kubernetes/base/sparks.toml"))
-    for where, variables in [("docker/ecs", ecs()[2]), ("docker/compose.yaml", compose()["worker"]["environment"])]:
-        found, wrong = with_environment(variables)
-        yield from (f"{where}: {what}" for what in wrong)
-        yield from differences(where, found)
-        if variables.get("SPARKS_CONFIG") not in source("docker/Dockerfile"):
-            yield f"{where}: SPARKS_CONFIG is no file of the image"
+    yield from compare_settings("docker/kubernetes", load_settings("docker/kubernetes/base/sparks.toml"))
+    for where, variables in [("docker/ecs", ecs_worker()[2]), ("docker/compose.yaml", compose_services()["worker"]["environment"])]:
+        found, findings = with_environment(variables)
+        yield from (f"{where}: {finding}" for finding in findings)
+        yield from compare_settings(where, found)
+        if variables.get("SPARKS_CONFIG") not in read("docker/Dockerfile"):
+            yield f"{where}: SPARKS_CONFIG is not a file of the image"
 
 
-def names_agree():
-    """Parameters of templates say in brackets which setting they are."""
+def parameters_agree():
+    """Checks parameters of templates whose description names a setting in parentheses."""
     for path in ["cloudformation/resources.yaml", "cloudformation/roles.yaml", "ecs/service.yaml"]:
-        for name, parameter in template(path)["Parameters"].items():
-            named = re.search(r"\(([a-z_.]+)\)", parameter.get("Description", ""))
-            if named and parameter.get("Default") != CLOUD.get(named[1]):
-                yield f"docker/{path}: {name} is {parameter.get('Default')!r}, {named[1]} is {CLOUD.get(named[1])!r}"
+        for name, parameter in load_template(path)["Parameters"].items():
+            setting = re.search(r"\(([a-z_.]+)\)", parameter.get("Description", ""))
+            if setting and parameter.get("Default") != CLOUD.get(setting[1]):
+                yield f"docker/{path}: {name} is {parameter.get('Default')!r}, {setting[1]} is {CLOUD.get(setting[1])!r}"
 
 
-def drains_agree():
+def grace_periods_agree():
     periods = {
-        "terminationGracePeriodSeconds": deployment()["terminationGracePeriodSeconds"],
-        "StopTimeout": ecs()[0]["StopTimeout"],
-        "stop_grace_period": int(compose()["worker"]["stop_grace_period"].removesuffix("s")),
+        "terminationGracePeriodSeconds": kubernetes_pod()["terminationGracePeriodSeconds"],
+        "StopTimeout": ecs_worker()[0]["StopTimeout"],
+        "stop_grace_period": int(compose_services()["worker"]["stop_grace_period"].removesuffix("s")),
     }
-    needed = CLOUD["run.grace_seconds"] + GIVING_BACK
+    needed = CLOUD["run.grace_seconds"] + RELEASE_SECONDS
     for name, period in periods.items():
         if period < needed:
-            yield f"{name} is {period}: run.grace_seconds and {GIVING_BACK} s to give work back are {needed}"
+            yield f"{name} is {period}, less than {needed}: run.grace_seconds and {RELEASE_SECONDS} s to release messages"
 
 
 def resources_agree():
-    container, task, variables = ecs()
-    pod = deployment()["containers"][0]["resources"]
-    places = {
-        "docker/kubernetes": (settings("docker/kubernetes/base/sparks.toml")["jobs"], pod["limits"]["memory"]),
+    container, task, variables = ecs_worker()
+    pod = kubernetes_pod()["containers"][0]["resources"]
+    sizes = {
+        "docker/kubernetes": (load_settings("docker/kubernetes/base/sparks.toml")["jobs"], pod["limits"]["memory"]),
         "docker/ecs": (int(variables["SPARKS_JOBS"]), task["Memory"]),
-        "docker/compose.yaml": (int(compose()["worker"]["environment"]["SPARKS_JOBS"]), compose()["worker"]["mem_limit"]),
+        "docker/compose.yaml": (int(compose_services()["worker"]["environment"]["SPARKS_JOBS"]), compose_services()["worker"]["mem_limit"]),
     }
-    for where, (jobs, memory) in places.items():
-        needed = jobs * CLOUD["limits.max_memory_mb"] + WORKER_MEMORY
+    for where, (jobs, memory) in sizes.items():
+        needed = jobs * CLOUD["limits.max_memory_mib"] + WORKER_MEMORY_MIB
         if mebibytes(memory) < needed:
-            yield f"{where}: {memory} of memory are less than the {needed} MiB that {jobs} photos at once may take"
+            yield f"{where}: {memory} of memory is less than the {needed} MiB that {jobs} concurrent photos may need"
     for where, cores, jobs in [
-        ("docker/kubernetes", int(pod["requests"]["cpu"]), places["docker/kubernetes"][0]),
-        ("docker/ecs", int(task["Cpu"]) // 1024, places["docker/ecs"][0]),
+        ("docker/kubernetes", int(pod["requests"]["cpu"]), sizes["docker/kubernetes"][0]),
+        ("docker/ecs", int(task["Cpu"]) // 1024, sizes["docker/ecs"][0]),
     ]:
         if cores != jobs:
-            yield f"{where}: {cores} cores for {jobs} photos at once"
+            yield f"{where}: {cores} cores for {jobs} concurrent photos"
 
 
 def probes_agree():
     port = CLOUD["run.listen"].rpartition(":")[2]
-    container = deployment()["containers"][0]
-    if [str(known["containerPort"]) for known in container["ports"]] != [port]:
-        yield f"docker/kubernetes: the port is not that of run.listen, {port}"
-    asked = {probe: container[probe]["httpGet"]["path"] for probe in container if probe.endswith("Probe")}
-    asked |= {"HealthCheck": ecs()[0]["HealthCheck"]["Command"][-1], "HEALTHCHECK": source("docker/Dockerfile")}
-    for where, text in asked.items():
+    container = kubernetes_pod()["containers"][0]
+    if [str(entry["containerPort"]) for entry in container["ports"]] != [port]:
+        yield f"docker/kubernetes: the container port is not that of run.listen, {port}"
+    probes = {probe: container[probe]["httpGet"]["path"] for probe in container if probe.endswith("Probe")}
+    probes |= {"HealthCheck": ecs_worker()[0]["HealthCheck"]["Command"][-1], "HEALTHCHECK": read("docker/Dockerfile")}
+    for where, text in probes.items():
         paths = re.findall(r"/(?:healthz|readyz)\b", text)
-        if not paths or any(f'"{path}"' not in source("worker/src/telemetry/http.rs") for path in paths):
-            yield f"{where}: asks for what the worker does not answer"
+        if not paths or any(f'"{path}"' not in read("worker/src/telemetry/http.rs") for path in paths):
+            yield f"{where}: requests a path that the worker does not serve"
     for where in ["HealthCheck", "HEALTHCHECK"]:
-        if f"127.0.0.1:{port}/" not in asked[where]:
-            yield f"{where}: does not ask the port of run.listen, {port}"
+        if f"127.0.0.1:{port}/" not in probes[where]:
+            yield f"{where}: does not use the port of run.listen, {port}"
 
 
 def scaling_agrees():
-    trigger = documents(KUBERNETES / "keda/scaled-object.yaml")[0]["spec"]
-    stack = template("ecs/service.yaml")["Resources"]
+    scaled_object = load_documents(KUBERNETES / "keda/scaled-object.yaml")[0]["spec"]
+    stack = load_template("ecs/service.yaml")["Resources"]
     target = stack["ByBacklog"]["Properties"]["TargetTrackingScalingPolicyConfiguration"]["TargetValue"]
-    autoscaler = documents(KUBERNETES / "hpa/autoscaler.yaml")[0]["spec"]
-    name = documents(KUBERNETES / "base/deployment.yaml")[0]["metadata"]["name"]
-    queue = trigger["triggers"][0]["metadata"]
-    pod = settings("docker/kubernetes/base/sparks.toml")
+    autoscaler = load_documents(KUBERNETES / "hpa/autoscaler.yaml")[0]["spec"]
+    name = load_documents(KUBERNETES / "base/deployment.yaml")[0]["metadata"]["name"]
+    queue = scaled_object["triggers"][0]["metadata"]
+    pod = load_settings("docker/kubernetes/base/sparks.toml")
     equal = {
-        "the queue": (queue["queueURL"], CLOUD["aws.queue"]),
-        "the region": (queue["awsRegion"], pod["aws.region"]),
-        "messages for each worker": (int(queue["queueLength"]), target),
-        "the most workers": (trigger["maxReplicaCount"], autoscaler["maxReplicas"]),
-        "the most workers, on ECS": (trigger["maxReplicaCount"], defaults("ecs/service.yaml")["MaxWorkers"]),
-        "what KEDA scales": (trigger["scaleTargetRef"]["name"], name),
-        "what the autoscaler scales": (autoscaler["scaleTargetRef"]["name"], name),
+        "queue": (queue["queueURL"], CLOUD["aws.queue"]),
+        "region": (queue["awsRegion"], pod["aws.region"]),
+        "messages per worker": (int(queue["queueLength"]), target),
+        "maximum number of workers, KEDA and HPA": (scaled_object["maxReplicaCount"], autoscaler["maxReplicas"]),
+        "maximum number of workers, KEDA and ECS": (scaled_object["maxReplicaCount"], parameter_defaults("ecs/service.yaml")["MaxWorkers"]),
+        "target of KEDA": (scaled_object["scaleTargetRef"]["name"], name),
+        "target of the autoscaler": (autoscaler["scaleTargetRef"]["name"], name),
     }
     for what, (one, other) in equal.items():
         if one != other:
-            yield f"{what}: {one!r} here, {other!r} there"
-    for (what, known), found in zip(OF_KEDA.items(), [trigger, trigger["triggers"][0], queue]):
-        yield from (f"{what} has no {name}" for name in sorted(found.keys() - known))
+            yield f"{what}: {one!r} differs from {other!r}"
+    for (kind, fields), found in zip(KEDA_FIELDS.items(), [scaled_object, scaled_object["triggers"][0], queue]):
+        yield from (f"{kind} has no field {name}" for name in sorted(found.keys() - fields))
 
 
 def tables_agree():
-    """As worker/aws/src/setup/tables.rs makes them."""
-    program = source("worker/aws/src/setup/tables.rs")
-    found = template("cloudformation/resources.yaml")["Resources"]
+    """Compares tables and queues with those that worker/aws/src/setup creates."""
+    program = read("worker/aws/src/setup/tables.rs")
+    found = load_template("cloudformation/resources.yaml")["Resources"]
     platform, log, faces = (found[name]["Properties"] for name in ["PlatformTable", "Log", "Faces"])
     keys = lambda schema: [key["AttributeName"] for key in schema["KeySchema"]]
     for table in (platform, log, faces):
         if keys(table) != ["PK", "SK"]:
             yield f"{table['TableName']}: keys are {keys(table)}"
-    wanted = dict(re.findall(r'Index \{ name: "([^"]+)", attribute: "([^"]+)" \}', program))
-    wanted = {name: [attribute, "PK"] for name, attribute in wanted.items()}
-    wanted[re.search(r'BY_LIMIT: &str = "([^"]+)"', program)[1]] = ["PK", "limit"]
+    expected = dict(re.findall(r'Index \{ name: "([^"]+)", attribute: "([^"]+)" \}', program))
+    expected = {name: [attribute, "PK"] for name, attribute in expected.items()}
+    expected[re.search(r'BY_LIMIT: &str = "([^"]+)"', program)[1]] = ["PK", "limit"]
     indexes = [*platform["GlobalSecondaryIndexes"], *platform["LocalSecondaryIndexes"]]
-    if {index["IndexName"]: keys(index) for index in indexes} != wanted:
-        yield f"indexes of the platform's table are not {wanted}"
+    if {index["IndexName"]: keys(index) for index in indexes} != expected:
+        yield f"the platform's table does not have the indexes {expected}"
     if any(index["Projection"]["ProjectionType"] != "ALL" for index in indexes):
-        yield "an index does not hold everything"
+        yield "an index does not project all attributes"
     if platform["TimeToLiveSpecification"]["AttributeName"] not in re.findall(r'attribute_name\("(\w+)"\)', program):
-        yield "rows go by another attribute"
+        yield "the TTL attribute differs"
     if not (log["DeletionProtectionEnabled"] and log["PointInTimeRecoverySpecification"]["PointInTimeRecoveryEnabled"]):
-        yield "the log can be lost"
+        yield "the event log lacks deletion protection or point-in-time recovery"
     if faces["PointInTimeRecoverySpecification"]["PointInTimeRecoveryEnabled"]:
-        yield "what is erased of the signatures could be had back"
-    kept = {found[queue]["Properties"]["MessageRetentionPeriod"] for queue in ["Work", "DeadLetters"]}
-    if kept != {int(re.search(r'FOURTEEN_DAYS: &str = "(\d+)"', source("worker/aws/src/setup/queues.rs"))[1])}:
-        yield f"messages are kept for {kept} seconds"
+        yield "erased signatures could be restored by point-in-time recovery"
+    retention = {found[queue]["Properties"]["MessageRetentionPeriod"] for queue in ["Work", "DeadLetters"]}
+    if retention != {int(re.search(r'MAX_RETENTION_SECONDS: &str = "(\d+)"', read("worker/aws/src/setup/queues.rs"))[1])}:
+        yield f"the retention periods of the queues are {retention} seconds"
 
 
 def notifications_agree():
-    """As worker/src/wiring.rs wishes and worker/aws/src/setup/bucket.rs says."""
-    prefixes = json.loads(re.search(r"prefixes: (\[[^\]]*\])", source("worker/src/wiring.rs"))[1])
-    events = set(re.findall(r'Event::from\("([^"]+)"\)', source("worker/aws/src/setup/bucket.rs")))
-    wanted = {(event, prefix) for event in events for prefix in prefixes}
-    bucket = template("cloudformation/resources.yaml")["Resources"]["Photos"]["Properties"]
-    told = bucket["NotificationConfiguration"]["TopicConfigurations"]
-    found = {(one["Event"], rule["Value"]) for one in told for rule in one["Filter"]["S3Key"]["Rules"]}
-    if found != wanted:
-        yield f"the bucket tells of {sorted(found ^ wanted)} in one of the two only"
+    """Compares the bucket's notifications with pipeline/domain/src/object_keys.rs and worker/aws/src/setup/bucket.rs."""
+    keys = read("pipeline/domain/src/object_keys.rs")
+    prefixes = re.findall(r'"([^"]+)"', re.search(r"ORIGINALS: .*", keys)[0] + re.search(r"PROFILES: .*", keys)[0])
+    events = set(re.findall(r'Event::from\("([^"]+)"\)', read("worker/aws/src/setup/bucket.rs")))
+    expected = {(event, prefix) for event in events for prefix in prefixes}
+    bucket = load_template("cloudformation/resources.yaml")["Resources"]["Photos"]["Properties"]
+    configurations = bucket["NotificationConfiguration"]["TopicConfigurations"]
+    found = {(entry["Event"], rule["Value"]) for entry in configurations for rule in entry["Filter"]["S3Key"]["Rules"]}
+    if found != expected:
+        yield f"only the template or only `sparks setup` has the notifications {sorted(found ^ expected)}"
 
 
 def statements(document):
     for statement in document["Statement"]:
         actions, resources = statement["Action"], statement["Resource"]
-        as_list = lambda one: one if isinstance(one, list) else [one]
+        as_list = lambda value: value if isinstance(value, list) else [value]
         yield statement, set(as_list(actions)), json.dumps(as_list(resources))
 
 
 def permissions_agree():
-    """The worker may do what the program calls for, and nothing else."""
-    stack = template("cloudformation/roles.yaml")["Resources"]
+    """Checks that the worker's role grants the permissions of the calls in the program, and no others."""
+    stack = load_template("cloudformation/roles.yaml")["Resources"]
     shared = stack["CommitPolicy"]["Properties"]["PolicyDocument"]
-    of = lambda role: stack[role]["Properties"]["Policies"][0]["PolicyDocument"]
+    role_policy = lambda role: stack[role]["Properties"]["Policies"][0]["PolicyDocument"]
     policy = lambda name: stack[name]["Properties"]["PolicyDocument"]
     services = [policy("RekognitionPolicy"), policy("SecretsPolicy")]
-    for name, document in [("CommitPolicy", shared), ("WorkerRole", of("WorkerRole")), ("ErasureRole", of("ErasureRole"))]:
+    worker, erasure = role_policy("WorkerRole"), role_policy("ErasureRole")
+    for name, document in [("CommitPolicy", shared), ("WorkerRole", worker), ("ErasureRole", erasure)]:
         length = len(re.sub(r"\s", "", json.dumps(document)))
-        if length > LONGEST_POLICY:
-            yield f"{name} has {length} characters; IAM takes {LONGEST_POLICY}"
+        if length > MAX_POLICY_LENGTH:
+            yield f"{name} has {length} characters; the maximum of IAM is {MAX_POLICY_LENGTH}"
     called = set()
     for path in (ROOT / "worker/aws/src").rglob("*.rs"):
-        # What setup makes is for an administrator; letters, walks and doctor are for an operator. Secrets are asked for without a client.
-        if {"setup", "doctor"} & set(path.parts) or path.stem in {"connect", "doctor", "letters", "ssm", "walk"}:
+        # Setup is for administrators; dead letters, scans and doctor are for operators. ssm.rs calls without an SDK client.
+        if {"setup", "doctor"} & set(path.parts) or path.stem in {"connect", "doctor", "dead_letters", "ssm", "scan"}:
             continue
         called |= set(re.findall(r"\bclient\s*\.\s*(\w+)\(\)", path.read_text())) - {"clone", "config"}
-    yield from (f"{call}: nobody says what permission it needs" for call in sorted(called - PERMISSIONS.keys()))
+    yield from (f"{call}: PERMISSIONS in docker/agreement.py lacks this call" for call in sorted(called - PERMISSIONS.keys()))
     needed = {"ssm:GetParameter"}.union(*(PERMISSIONS.get(call, set()) for call in called))
     granted = set()
-    for statement, actions, resources in [one for document in [shared, of("WorkerRole"), *services] for one in statements(document)]:
+    for statement, actions, _ in [entry for document in [shared, worker, *services] for entry in statements(document)]:
         if statement["Effect"] == "Allow":
             granted |= actions
             if "dynamodb:DeleteItem" in actions and "TransactWriteItems" not in json.dumps(statement.get("Condition")):
-                yield f"{statement['Sid']}: a worker may remove rows without an event"
-    yield from (f"a worker needs {action} and may not" for action in sorted(needed - granted))
-    yield from (f"a worker may {action} and does not need it" for action in sorted(granted - needed))
-    for statement, actions, resources in [*statements(shared), *statements(of("WorkerRole")), *statements(of("ErasureRole"))]:
+                yield f"{statement['Sid']}: workers could delete items outside a transaction"
+    yield from (f"the worker's role lacks {action}" for action in sorted(needed - granted))
+    yield from (f"the worker's role grants {action}, which the program does not call" for action in sorted(granted - needed))
+    for statement, actions, resources in [*statements(shared), *statements(worker), *statements(erasure)]:
         if statement["Effect"] != "Allow" or "LogTable" not in resources:
             continue
         if "dynamodb:DeleteItem" in actions:
-            yield f"{statement['Sid']}: the log is append-only"
+            yield f"{statement['Sid']}: grants deletion from the event log, which is append-only"
         condition = json.dumps(statement.get("Condition", {}))
         writes = actions & {"dynamodb:PutItem", "dynamodb:UpdateItem"}
         if writes and not ("TransactWriteItems" in condition) ^ ("LeadingKeys" in condition):
-            yield f"{statement['Sid']}: the log is written in transactions, whose keys nobody can be sure of, or else by key"
+            yield f"{statement['Sid']}: writes to the event log must be limited either to transactions or by leading keys"
 
 
-def kustomizations_are_whole():
+def kustomizations_are_complete():
     for path in KUBERNETES.glob("*/kustomization.yaml"):
-        named = documents(path)[0]
-        files = named["resources"] + [file for made in named.get("configMapGenerator", []) for file in made["files"]]
+        kustomization = load_documents(path)[0]
+        generators = kustomization.get("configMapGenerator", [])
+        files = kustomization["resources"] + [file for generator in generators for file in generator["files"]]
         for file in files:
             if not (path.parent / file).exists():
-                yield f"{path.relative_to(ROOT)}: there is no {file}"
+                yield f"{path.relative_to(ROOT)}: {file} does not exist"
         for other in set(path.parent.glob("*")) - {path}:
             if other.name not in files:
-                yield f"{path.relative_to(ROOT)}: {other.name} is not part of it"
+                yield f"{path.relative_to(ROOT)}: does not list {other.name}"
 
 
 def image_agrees():
-    dockerfile, workspace = source("docker/Dockerfile"), tomllib.loads(source("Cargo.toml"))["workspace"]["package"]
-    number = lambda text: [int(part) for part in text.split(".")]
-    if number(re.search(r"FROM rust:([\d.]+)", dockerfile)[1]) < number(workspace["rust-version"]):
-        yield f"the image's compiler is older than {workspace['rust-version']}"
-    for version in [re.search(r"ARG VERSION=(\S+)", dockerfile)[1], documents(KUBERNETES / "base/kustomization.yaml")[0]["images"][0]["newTag"]]:
+    dockerfile, workspace = read("docker/Dockerfile"), tomllib.loads(read("Cargo.toml"))["workspace"]["package"]
+    parse = lambda version: [int(part) for part in version.split(".")]
+    if parse(re.search(r"FROM rust:([\d.]+)", dockerfile)[1]) < parse(workspace["rust-version"]):
+        yield f"the Rust version of the image is older than {workspace['rust-version']}"
+    kustomization = load_documents(KUBERNETES / "base/kustomization.yaml")[0]
+    for version in [re.search(r"ARG VERSION=(\S+)", dockerfile)[1], kustomization["images"][0]["newTag"]]:
         if version != workspace["version"]:
             yield f"version {version} is not {workspace['version']}"
-    users = set(re.findall(r"^USER (\S+)", dockerfile, re.M)) | {ecs()[0]["User"]}
-    context = deployment()["securityContext"]
+    users = set(re.findall(r"^USER (\S+)", dockerfile, re.M)) | {ecs_worker()[0]["User"]}
+    context = kubernetes_pod()["securityContext"]
     users.add(f"{context['runAsUser']}:{context['runAsGroup']}")
     if len(users) != 1 or "0:0" in users:
-        yield f"who runs it differs: {sorted(users)}"
-    features = tomllib.loads(source("worker/Cargo.toml")).get("features")
+        yield f"the users differ or are root: {sorted(users)}"
+    features = tomllib.loads(read("worker/Cargo.toml")).get("features")
     for feature in re.findall(r"--features (\w+)", dockerfile):
         if features is not None and feature not in features:
             yield f"the worker has no feature {feature}"
-    emulator = re.search(r'PACKAGE: &str = "([^"]+)"', source("tests/src/emulator.rs"))[1]
-    if emulator not in source("docker/emulator.Dockerfile"):
-        yield f"the tests use {emulator}, the compose file another"
+    emulator = re.search(r'PACKAGE: &str = "([^"]+)"', read("tests/src/emulator.rs"))[1]
+    if emulator not in read("docker/emulator.Dockerfile"):
+        yield f"the tests use {emulator}, docker/emulator.Dockerfile another version"
 
 
-def waiting_agrees():
-    """Whoever may take work may take what waits beside it, where a FIFO queue makes that necessary."""
-    stack = template("cloudformation/roles.yaml")["Resources"]
-    of = lambda role: stack[role]["Properties"]["Policies"][0]["PolicyDocument"]
-    documents = [stack["CommitPolicy"]["Properties"]["PolicyDocument"], of("WorkerRole"), stack["OperatorPolicy"]["Properties"]["PolicyDocument"]]
-    for document in documents:
+def waiting_queue_agrees():
+    """Checks that permissions on the work queue include the waiting queue, which a FIFO work queue needs."""
+    stack = load_template("cloudformation/roles.yaml")["Resources"]
+    role_policy = lambda role: stack[role]["Properties"]["Policies"][0]["PolicyDocument"]
+    policy = lambda name: stack[name]["Properties"]["PolicyDocument"]
+    for document in [policy("CommitPolicy"), role_policy("WorkerRole"), policy("OperatorPolicy")]:
         for statement, actions, resources in statements(document):
             if "${Queue}" in resources and actions != {"sqs:SendMessage"} and "${WaitingQueue}" not in resources:
-                yield f"{statement['Sid']}: nothing is said of the queue in which messages wait"
-    conditional = {entry["Fn::If"][1]["Name"]: "" for entry in ecs()[0]["Environment"] if "Fn::If" in entry}
-    yield from (f"docker/ecs: {what}" for what in with_environment(conditional)[1])
+                yield f"{statement['Sid']}: lacks the waiting queue"
+    conditional = {entry["Fn::If"][1]["Name"]: "" for entry in ecs_worker()[0]["Environment"] if "Fn::If" in entry}
+    yield from (f"docker/ecs: {finding}" for finding in with_environment(conditional)[1])
     if "SPARKS_AWS_WAITING_QUEUE" not in conditional:
-        yield "docker/ecs: a worker is not told in which queue messages wait"
+        yield "docker/ecs: the worker lacks SPARKS_AWS_WAITING_QUEUE"
 
 
-def documents_name_what_is_there():
-    for name in set(re.findall(r"\b(?:docker|config)/[\w./-]*\w", source("docker/README.md"))):
+def references_exist():
+    """Checks paths in docker/README.md, and references of the form `FILE.md, "Heading"` in comments of manifests."""
+    for name in set(re.findall(r"\b(?:docker|config)/[\w./-]*\w", read("docker/README.md"))):
         if not (ROOT / name).exists():
-            yield f"docker/README.md: there is no {name}"
+            yield f"docker/README.md: {name} does not exist"
     for path in DOCKER.rglob("*.yaml"):
-        # Comments are broken into lines.
+        # A reference may continue on the next line of the comment.
         text = re.sub(r"\n\s*# ", " ", path.read_text())
-        for document, heading in re.findall(r'(\w+\.md), "([^"]+)"', text):
-            if f"## {heading}\n" not in source(document):
-                yield f"{path.relative_to(ROOT)}: {document} has no {heading!r}"
+        for document, heading in re.findall(r'([\w/]+\.md), "([^"]+)"', text):
+            if f"## {heading}\n" not in read(document):
+                yield f"{path.relative_to(ROOT)}: {document} has no heading {heading!r}"
 
 
 CHECKS = [
     ("settings agree", settings_agree),
-    ("names agree", names_agree),
-    ("drains agree", drains_agree),
-    ("resources agree", resources_agree),
+    ("template parameters agree", parameters_agree),
+    ("grace periods agree", grace_periods_agree),
+    ("memory and cores agree", resources_agree),
     ("probes agree", probes_agree),
     ("scaling agrees", scaling_agrees),
-    ("tables and queues are as `sparks setup` makes them", tables_agree),
-    ("notifications are as `sparks setup` makes them", notifications_agree),
-    ("permissions are those that the program needs", permissions_agree),
-    ("what waits is thought of", waiting_agrees),
-    ("kustomizations are whole", kustomizations_are_whole),
+    ("tables and queues equal those of `sparks setup`", tables_agree),
+    ("notifications equal those of `sparks setup`", notifications_agree),
+    ("permissions equal those that the program needs", permissions_agree),
+    ("permissions include the waiting queue", waiting_queue_agrees),
+    ("kustomizations are complete", kustomizations_are_complete),
     ("the image agrees", image_agrees),
-    ("documents name what is there", documents_name_what_is_there),
+    ("references exist", references_exist),
 ]

@@ -1,11 +1,11 @@
-# A cloud on your machine, for docker/compose.yaml: the emulator that the tests use, in the same version.
+# AWS emulator for docker/compose.yaml: the same package and version as in the tests.
 FROM python:3.13-slim-bookworm
 
 RUN pip install --no-cache-dir ministack==1.5.33
 
 USER 65532:65532
 WORKDIR /tmp
-# All of the container's addresses; which of the machine's are open is for the compose file to say.
+# Listens on all addresses of the container; the compose file publishes the port on 127.0.0.1 only.
 ENV BIND_HOST=0.0.0.0 GATEWAY_PORT=4566 LOG_LEVEL=WARNING SERVICES=s3,sqs,sns,dynamodb,ssm,events,sts,iam
 EXPOSE 4566
 HEALTHCHECK --interval=2s --timeout=3s --retries=15 \

@@ -1,64 +1,74 @@
-//! What can be wrong with settings.
+//! Errors of loading settings.
 
 use std::{io, path::PathBuf};
 
 use crate::Origin;
 
-/// Why the settings cannot be used.
+/// Error of loading the settings.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
-    /// The settings file is not there.
-    #[error("settings file `{}` does not exist: create it or name another one", .path.display())]
+    /// The settings file does not exist.
+    #[error("settings file `{}` does not exist; create it or name another one", .path.display())]
     Missing {
-        /// The path looked at.
+        /// The path of the file.
         path: PathBuf,
     },
-    /// The settings file is there and cannot be read.
-    #[error("cannot read settings file `{}`: make it a utf-8 text file this user may read", .path.display())]
+    /// The settings file exists but cannot be read as text.
+    #[error("failed to read settings file `{}`", .path.display())]
     Unreadable {
-        /// The path looked at.
+        /// The path of the file.
         path: PathBuf,
-        /// What the system says.
+        /// The I/O error.
         source: io::Error,
     },
-    /// The settings file is not TOML.
-    #[error("settings file `{}` is not toml, correct line {line}: {reason}", .path.display())]
+    /// The settings file is not valid TOML.
+    #[error("failed to parse settings file `{}` as TOML: line {line}: {reason}", .path.display())]
     Syntax {
         /// The path of the file.
         path: PathBuf,
-        /// The line, from 1.
+        /// The line number, starting at 1.
         line: usize,
-        /// What the parser says.
+        /// The message of the parser.
         reason: String,
     },
-    /// Keys or values are wrong; all of them are listed, one per line.
-    #[error("{}", .0.iter().map(Problem::to_string).collect::<Vec<_>>().join("\n"))]
-    Settings(Vec<Problem>),
+    /// Invalid keys or values, all of them, one per line.
+    #[error("{}", .0.iter().map(SettingError::to_string).collect::<Vec<_>>().join("\n"))]
+    Settings(Vec<SettingError>),
 }
 
-/// What is wrong with one key.
+/// Error in one setting.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Problem {
-    /// No setting has this key.
+pub enum SettingError {
+    /// The key does not exist.
     #[error("unknown key `{key}` in {origin}: did you mean `{nearest}`?")]
     Unknown {
         /// The key as written.
         key: String,
-        /// Where it stands.
+        /// The layer that contains it.
         origin: Origin,
-        /// The known key, or for the environment the known variable, that is most like it.
+        /// The most similar known key, or for the environment the most similar variable.
         nearest: String,
     },
-    /// The key cannot hold this value.
+    /// The value is not valid for the key.
     #[error("`{key}` is {value} in {origin}: expected {expected}")]
     Invalid {
         /// The key.
         key: String,
-        /// Where it stands.
+        /// The layer that contains it.
         origin: Origin,
         /// The value as written.
         value: String,
-        /// What the key may hold.
+        /// A description of the valid values.
         expected: String,
+    },
+    /// One layer sets both a deprecated key and its replacement.
+    #[error("`{deprecated}` and `{name}` in {layer} are the same setting: remove `{deprecated}`, which is deprecated")]
+    Duplicate {
+        /// The deprecated key or environment variable.
+        deprecated: String,
+        /// The key or environment variable that replaced it.
+        name: String,
+        /// The layer that contains both.
+        layer: String,
     },
 }

@@ -1,20 +1,23 @@
-//! Typed settings, layered: defaults, file, environment, flags
+//! Typed settings in layers: defaults, file, environment, flags
 //!
-//! `default.toml` documents every key and holds its default. Each later layer may change a key but
-//! never add one: what no layer below knows is an error that names the nearest known key.
+//! `default.toml` documents every key and holds its default. A later layer overrides values but cannot add keys: an unknown
+//! key is an error that suggests the most similar known key. Renamed keys remain accepted (`alias.rs`).
 
+mod alias;
 mod error;
-mod kind;
 mod layers;
 mod setting;
 mod settings;
+mod value_kind;
 
-pub use error::{ConfigError, Problem};
+pub use alias::Deprecation;
+pub use error::{ConfigError, SettingError};
 pub use layers::{Loaded, load};
 pub use setting::{DEFAULTS, Origin, Setting};
 pub use settings::{
-    Analyzer, Aws, AwsEndpoints, Backend, Companion, Consolidation, Crop, Darkroom, FaceModel, Faces, Fit, Founding,
-    Index, Limits, Pinecone, Prices, Publish, Queue, Rekognition, Run, Settings, Table, TaggingKey, Variant, Variants,
+    Analyzer, Aws, AwsEndpoints, Backend, Consolidation, Crop, Decoder, FaceModel, Faces, Fit, Index, Limits,
+    NewPerson, Pinecone, Prices, Publish, Queue, Rekognition, Run, SecondaryAnalyzer, Settings, Table, TaggingKey,
+    Variant, Variants,
 };
 
 #[cfg(test)]

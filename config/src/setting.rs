@@ -1,13 +1,13 @@
-//! One setting: its key, value, origin and documentation.
+//! A single setting: key, value, origin and documentation.
 
 use std::{fmt, path::PathBuf};
 
 use toml::Value;
 
-/// The text of `default.toml`: every key, its documentation and its default.
+/// The text of `default.toml`: every key with its documentation and default.
 pub const DEFAULTS: &str = include_str!("../default.toml");
 
-/// What every environment variable of a setting starts with.
+/// Prefix of the environment variables of settings.
 pub(crate) const PREFIX: &str = "SPARKS_";
 
 /// The layer a value comes from.
@@ -34,26 +34,26 @@ impl fmt::Display for Origin {
     }
 }
 
-/// One setting as it stands.
+/// A setting with its current value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Setting {
-    /// Path in the file, such as `variants.large.quality`.
+    /// Path in the settings file, such as `variants.large.quality`.
     pub key: String,
-    /// What it is set to.
+    /// The effective value.
     pub value: Value,
-    /// Who set it.
+    /// The layer that set the value.
     pub origin: Origin,
-    /// The comment above it in `default.toml`, on one line.
+    /// The comment above the key in `default.toml`, on one line.
     pub doc: String,
 }
 
 impl Setting {
-    /// The environment variable that sets it.
+    /// Returns the name of the environment variable that sets it.
     pub fn variable(&self) -> String {
-        format!("{PREFIX}{}", self.key.replace('.', "_").to_uppercase())
+        variable(&self.key)
     }
 
-    /// Every setting at its default, in the order of `default.toml`.
+    /// Returns all settings with their defaults, in the order of `default.toml`.
     pub(crate) fn defaults() -> Vec<Setting> {
         let (mut settings, mut section, mut doc) = (Vec::new(), String::new(), Vec::new());
         for line in DEFAULTS.lines() {
@@ -66,7 +66,7 @@ impl Setting {
             } else if let Some((name, value)) = line.split_once(" = ") {
                 settings.push(Setting {
                     key: format!("{section}{name}"),
-                    value: value.parse().expect("a default is a toml value on one line"),
+                    value: value.parse().expect("a default is a TOML value on one line"),
                     origin: Origin::Default,
                     doc: doc.join(" "),
                 });
@@ -75,4 +75,9 @@ impl Setting {
         }
         settings
     }
+}
+
+/// Returns the name of the environment variable that sets a key.
+pub(crate) fn variable(key: &str) -> String {
+    format!("{PREFIX}{}", key.replace('.', "_").to_uppercase())
 }

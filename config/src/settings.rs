@@ -1,98 +1,98 @@
-//! The settings as the program reads them; `default.toml` says what each of them means.
+//! The settings as typed structs. `default.toml` documents each of them.
 
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-/// Every setting, checked.
+/// All settings, validated.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {
-    /// Where table, log, objects and queue are.
+    /// Storage backend.
     pub backend: Backend,
-    /// Folder of the embedded backend.
+    /// Data folder of the embedded backend.
     pub data: PathBuf,
-    /// Who uploads what `sparks ingest` takes in.
+    /// Owner of the photos that `sparks ingest` uploads.
     pub uploader: String,
-    /// Photos worked on at once; 0 means one per core.
+    /// Number of photos processed concurrently; 0 means one per core.
     pub jobs: usize,
-    /// The bucket's name.
+    /// Name of the bucket.
     pub bucket: String,
-    /// What an upload may demand before it is refused.
+    /// Limits on uploads.
     pub limits: Limits,
-    /// Where photos are decoded.
-    pub darkroom: Darkroom,
-    /// The derived images.
+    /// Decoding of untrusted image files.
+    pub decoder: Decoder,
+    /// WebP variants of a photo.
     pub variants: Variants,
     /// The portrait of a person.
     pub crop: Crop,
-    /// Finding faces and telling who they are.
+    /// Face detection and identification.
     pub faces: Faces,
     /// Amazon Rekognition.
     pub rekognition: Rekognition,
     /// Pinecone.
     pub pinecone: Pinecone,
-    /// What the tables hold.
+    /// Contents of the platform's table.
     pub table: Table,
-    /// Delivery of the work.
+    /// Delivery and retry of messages.
     pub queue: Queue,
-    /// What others are told.
+    /// Event notifications.
     pub publish: Publish,
-    /// What things cost.
+    /// Prices for `sparks cost`.
     pub prices: Prices,
-    /// The worker that runs for long.
+    /// The worker.
     pub run: Run,
-    /// The backend in the cloud.
+    /// The AWS backend.
     pub aws: Aws,
 }
 
-/// Where table, log, objects and queue are.
+/// Storage backend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Backend {
-    /// In a folder on this machine.
+    /// SQLite and files in a local folder.
     Embedded,
-    /// In the cloud.
+    /// DynamoDB, S3, SQS and SNS.
     Aws,
 }
 
-/// The backend in the cloud. What is empty is not there, or comes from the environment.
+/// The AWS backend. An empty string means absent, or the default of the environment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Aws {
-    /// The region.
+    /// AWS region.
     pub region: String,
-    /// Where all services are.
+    /// Endpoint URL of all services.
     pub endpoint: String,
-    /// The platform's table.
+    /// Name of the platform's table.
     pub table: String,
-    /// The log's table.
+    /// Name of the table of the event log.
     pub log_table: String,
-    /// The signatures' table.
+    /// Name of the table of face embeddings.
     pub faces_table: String,
-    /// How many lanes a new log has for photos.
+    /// Number of photo lanes of a new event log.
     pub lanes: u32,
-    /// The queue of work.
+    /// Name or URL of the work queue.
     pub queue: String,
-    /// The queue in which copies wait, beside a FIFO queue.
+    /// Name or URL of the standard queue for delayed messages beside a FIFO work queue.
     pub waiting_queue: String,
-    /// The queue of dead letters.
+    /// Name or URL of the dead-letter queue.
     pub dead_letter_queue: String,
-    /// How long to wait for a message, in seconds.
+    /// Duration of long polling in seconds.
     pub poll_seconds: u64,
-    /// The topic through which the bucket tells of its objects.
+    /// Name or ARN of the topic for the bucket's object-created notifications.
     pub uploads_topic: String,
-    /// The topic of `thumbnail-completed`.
+    /// Name or ARN of the topic for `thumbnail-completed`.
     pub thumbnails_topic: String,
-    /// The topic of what the log says.
+    /// Name or ARN of the topic for the events of the event log.
     pub events_topic: String,
-    /// The object that says which faces persons are known by.
+    /// Object key of the gallery snapshot.
     pub gallery_snapshot: String,
-    /// Where single services are.
+    /// Endpoint URLs of single services.
     pub endpoints: AwsEndpoints,
 }
 
-/// Where single services are.
+/// Endpoint URLs of single services.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AwsEndpoints {
@@ -112,51 +112,51 @@ pub struct AwsEndpoints {
     pub sts: String,
 }
 
-/// What an upload may demand before it is refused.
+/// Limits on uploads.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Limits {
-    /// Largest upload in bytes.
+    /// Maximum size of a file in bytes.
     pub max_bytes: u64,
-    /// Most pixels an image may declare, in millions.
+    /// Maximum number of pixels, in millions.
     pub max_megapixels: u32,
-    /// Longest side an image may declare, in pixels.
+    /// Maximum width or height in pixels.
     pub max_side: u32,
-    /// Most bytes of metadata read from one upload.
+    /// Maximum size of metadata in bytes.
     pub max_metadata_bytes: u64,
-    /// Most frames of an animation.
+    /// Maximum number of frames of an animation.
     pub max_frames: u32,
-    /// Most passes over the picture of one JPEG.
+    /// Maximum number of scans of a JPEG.
     pub max_scans: u32,
-    /// Most memory that one photo may need at once, in MiB.
-    pub max_memory_mb: u64,
-    /// Most seconds of computing that decoding one photo may take.
-    pub max_seconds: u64,
+    /// Maximum memory for processing one photo in MiB.
+    pub max_memory_mib: u64,
+    /// Maximum CPU time for decoding one photo in seconds.
+    pub max_cpu_seconds: u64,
 }
 
-/// Where photos are decoded.
+/// Decoding of untrusted image files.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Darkroom {
-    /// Whether in processes of their own.
+pub struct Decoder {
+    /// Whether images are decoded in child processes.
     pub isolate: bool,
 }
 
-/// The derived images.
+/// WebP variants of a photo.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Variants {
-    /// The one shown at full size.
+    /// Variant for full-size display.
     pub large: Variant,
-    /// The one shown in lists.
+    /// Variant for lists.
     pub medium: Variant,
 }
 
-/// One derived WebP image.
+/// A WebP variant.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Variant {
-    /// How the photo meets the box.
+    /// How the photo is fitted into the box.
     pub fit: Fit,
     /// Width of the box in pixels.
     pub width: u32,
@@ -164,19 +164,19 @@ pub struct Variant {
     pub height: u32,
     /// WebP quality, 0 to 100.
     pub quality: f64,
-    /// WebP effort, 0 to 6.
+    /// WebP compression effort, 0 to 6.
     pub method: u8,
-    /// Whether colour is stored so that it is sharp when a viewer has enlarged it.
+    /// Whether chroma is sharpened to compensate for subsampling.
     pub sharp_yuv: bool,
 }
 
-/// How a photo meets the box of its variant.
+/// How a photo is fitted into the box of its variant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Fit {
-    /// All of the photo within the box.
+    /// Scaled to fit completely within the box.
     Inside,
-    /// The whole box filled, what stands over cut.
+    /// Scaled to fill the box, the rest cropped.
     Cover,
 }
 
@@ -184,79 +184,79 @@ pub enum Fit {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Crop {
-    /// Share of the face box added on each side.
+    /// Margin added on each side, as a fraction of the face box.
     pub padding: f64,
-    /// Longest side in pixels.
+    /// Maximum width or height in pixels.
     pub side: u32,
     /// JPEG quality, 1 to 100.
     pub quality: u8,
 }
 
-/// Finding faces and telling who they are.
+/// Face detection and identification.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Faces {
-    /// What finds the faces.
+    /// The analyzer that detects faces.
     pub analyzer: Analyzer,
-    /// What knows who is who.
+    /// The index that finds the nearest known persons.
     pub index: Index,
-    /// What says what faces look like that a service finds.
-    pub companion: Companion,
-    /// For how many seconds somebody may be too new for a service.
+    /// The analyzer that computes embeddings for the faces that Rekognition detects.
+    pub secondary_analyzer: SecondaryAnalyzer,
+    /// Seconds after enrollment during which a face may not be searchable yet.
     pub recent_seconds: u64,
-    /// The models of the local engine.
+    /// Embedding models of the local engine.
     pub models: Vec<FaceModel>,
-    /// Whether the local engine also looks at each face in the mirror.
+    /// Whether the local engine also embeds the mirror image of each face.
     pub mirror: bool,
-    /// Whether the local engine guesses age, gender and emotion.
+    /// Whether the local engine estimates age, gender and emotion.
     pub attributes: bool,
-    /// Similarity from which two faces are one person; 0 is the model's own.
+    /// Minimum similarity for two faces to match; 0 means that of the model.
     pub threshold: f64,
-    /// What happens to persons that later faces show to be one.
+    /// What to do with persons that later photos show to be the same.
     pub consolidation: Consolidation,
-    /// How many candidates an event keeps per face.
+    /// Maximum number of candidates stored per face in the event.
     pub candidates: usize,
-    /// What a face needs to found a person.
-    pub founding: Founding,
+    /// Minimum quality of a face to create a new person.
+    pub new_person: NewPerson,
 }
 
-/// What finds the faces.
+/// Face analyzer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Analyzer {
-    /// Nothing; no photo has faces.
+    /// No face detection.
     Off,
-    /// Faces made up, without a model.
+    /// Reads the markers of synthetic photos.
     Synthetic,
-    /// A model on this machine.
+    /// The built-in engine.
     Local,
     /// Amazon Rekognition.
     Rekognition,
 }
 
-/// What knows who is who.
+/// Face index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Index {
-    /// Whatever goes with what finds the faces.
+    /// Depends on the analyzer.
     Auto,
-    /// The worker's own memory.
+    /// The worker's memory.
     Gallery,
-    /// A collection of Rekognition.
+    /// A Rekognition collection.
     Rekognition,
     /// A Pinecone index.
     Pinecone,
 }
 
-/// What says what faces look like that a service finds.
+/// Analyzer that computes embeddings for the faces that Rekognition detects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Companion {
-    /// A model on this machine.
+pub enum SecondaryAnalyzer {
+    /// The built-in engine.
     Local,
-    /// Faces made up, without a model.
+    /// Reads the markers of synthetic photos.
     Synthetic,
-    /// Nothing: the service is asked.
+    /// None; `CompareFaces` is called instead.
     Off,
 }
 
@@ -264,25 +264,25 @@ pub enum Companion {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rekognition {
-    /// The collection.
+    /// Collection ID.
     pub collection: String,
-    /// Calls a second of each operation at most.
+    /// Maximum number of calls per second and operation.
     pub calls_per_second: f64,
 }
 
-/// A Pinecone index.
+/// Pinecone.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Pinecone {
-    /// The index's host.
+    /// Host of the index.
     pub host: String,
-    /// The SSM parameter with the key.
+    /// SSM parameter that holds the API key.
     pub key_parameter: String,
-    /// What the names of namespaces begin with.
+    /// Prefix of the namespaces.
     pub namespace: String,
 }
 
-/// A model of the local engine.
+/// Embedding model of the local engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FaceModel {
@@ -292,108 +292,108 @@ pub enum FaceModel {
     Mobilefacenet,
 }
 
-/// What happens to persons that later faces show to be one.
+/// What to do with persons that later photos show to be the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Consolidation {
-    /// A folder that is taken in joins them; a worker that runs for long suggests it.
+    /// `sparks ingest` merges them; `sparks run` only suggests merges.
     Auto,
-    /// They are joined.
+    /// Merge them.
     Join,
-    /// They are suggested.
+    /// Suggest merges.
     Suggest,
 }
 
-/// What a face needs to found a person; one below may still match.
+/// Minimum quality of a face to create a new person. A face of lower quality can still match.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Founding {
-    /// Size of the face box in pixels on the large variant.
-    pub min_size: u32,
-    /// Sharpness, 0 to 1.
+pub struct NewPerson {
+    /// Minimum size of the face box on the large variant in pixels.
+    pub min_size_px: u32,
+    /// Minimum sharpness, 0 to 1.
     pub min_sharpness: f64,
-    /// Confidence that it is a face at all, 0 to 1.
+    /// Minimum confidence of the face detection, 0 to 1.
     pub min_confidence: f64,
-    /// How far it may look away, 0 to 1.
+    /// Maximum head rotation, 0 (frontal) to 1 (profile).
     pub max_turn: f64,
 }
 
-/// What the tables hold.
+/// Contents of the platform's table.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Table {
-    /// Which object `TAGGING.s3Key` names.
+    /// Object that `TAGGING.s3Key` refers to.
     pub tagging_s3_key: TaggingKey,
 }
 
-/// Which object `TAGGING.s3Key` names.
+/// Object that `TAGGING.s3Key` refers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TaggingKey {
     /// The large variant.
     Large,
-    /// The upload as it came.
+    /// The uploaded file.
     Original,
 }
 
-/// Delivery of the work.
+/// Delivery and retry of messages.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Queue {
-    /// Seconds a received message stays hidden from other workers.
-    pub visibility_seconds: u64,
-    /// Failed attempts before a dead letter.
-    pub max_receives: u32,
-    /// Receives without any settlement before a dead letter.
-    pub max_deaths: u32,
-    /// Seconds a message waits for what somebody else has yet to make.
-    pub wait_seconds: u64,
+    /// Visibility timeout of a received message in seconds.
+    pub visibility_timeout_seconds: u64,
+    /// Number of failed attempts after which a message is dead-lettered.
+    pub max_attempts: u32,
+    /// Number of receives without acknowledgement or failure after which a message is dead-lettered.
+    pub max_crashes: u32,
+    /// Seconds a message waits for a missing prerequisite before it is dead-lettered.
+    pub prerequisite_timeout_seconds: u64,
 }
 
-/// What others are told.
+/// Event notifications.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Publish {
-    /// That a photo's pictures are made.
+    /// Whether `thumbnail-completed` is published.
     pub thumbnails: bool,
-    /// What the log says.
+    /// Whether the events of the event log are published.
     pub events: bool,
 }
 
-/// What things cost, in USD.
+/// Prices in USD.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Prices {
-    /// A call of Rekognition that looks at a picture.
+    /// Price of a Rekognition call that analyzes an image.
     pub rekognition_call: f64,
-    /// A face in a collection of Rekognition, a month.
+    /// Price of storing one face in a Rekognition collection for a month.
     pub rekognition_face_month: f64,
-    /// A million read units of Pinecone.
+    /// Price of a million Pinecone read units.
     pub pinecone_million_reads: f64,
-    /// Read units of one question to Pinecone.
+    /// Read units per Pinecone query.
     pub pinecone_reads_per_query: f64,
-    /// A million write units of Pinecone.
+    /// Price of a million Pinecone write units.
     pub pinecone_million_writes: f64,
-    /// Write units of one face that Pinecone learns.
+    /// Write units per face upserted into Pinecone.
     pub pinecone_writes_per_upsert: f64,
-    /// A GB in Pinecone, a month.
+    /// Price of storing one GB in Pinecone for a month.
     pub pinecone_gb_month: f64,
-    /// An hour of one core.
+    /// Price of one CPU core for an hour.
     pub cpu_hour: f64,
-    /// Seconds that the local engine looks for faces in a photo.
+    /// CPU time in seconds per photo for face detection.
     pub cpu_seconds_per_photo: f64,
-    /// Seconds that the local engine takes for each face.
+    /// CPU time in seconds per detected face.
     pub cpu_seconds_per_face: f64,
 }
 
-/// The worker that runs for long.
+/// The worker, `sparks run`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Run {
-    /// Address of the health checks.
+    /// Address of the health and metrics endpoints.
     pub listen: String,
-    /// Seconds for work in hand to end.
+    /// Seconds to finish messages in flight after a termination signal.
     pub grace_seconds: u64,
-    /// Whether the inbox is watched.
+    /// Whether the inbox folder is watched.
     pub inbox: bool,
 }

@@ -1,4 +1,4 @@
-//! DynamoDB on this machine, quick enough to measure against.
+//! Dynoxide, a local DynamoDB server that is fast enough for benchmarks.
 
 use std::{
     fs::File,
@@ -13,46 +13,46 @@ use sparks_aws::{Connection, DynamoStore, Setup, Tables};
 
 use crate::{emulator::connect, proxy::Proxy};
 
-/// The version that this was written against.
+/// The version that the tests were written against.
 const VERSION: &str = "3.2.0";
 
-/// A running Dynoxide, which keeps its tables in memory. Stops when it is dropped.
+/// A running Dynoxide server with tables in memory. It stops when it is dropped.
 pub struct Dynoxide {
     process: Child,
     port: u16,
-    made: AtomicU64,
+    created: AtomicU64,
 }
 
 impl Dynoxide {
-    /// Installs it where that has not been done, which takes minutes, and starts it on a free port.
+    /// Installs Dynoxide if needed, which takes minutes, and starts it on a free port.
     ///
     /// # Panics
     ///
-    /// Where it cannot be installed or does not start: nothing is ever skipped.
+    /// Panics if it cannot be installed or does not start; tests are never skipped silently.
     pub async fn start() -> Self {
-        tokio::task::spawn_blocking(Self::start_now).await.expect("Dynoxide")
+        tokio::task::spawn_blocking(Self::start_now).await.expect("start task completes")
     }
 
     fn start_now() -> Self {
         let program = program();
-        // Somebody else may take the port between our look and its own.
+        // Another process may take the port before Dynoxide binds it.
         for _ in 0..5 {
-            let port = TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a free port").port();
+            let port = TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("free port").port();
             let process = Command::new(&program)
                 .args(["--host", "127.0.0.1", "--port", &port.to_string()])
                 .stdout(Stdio::null())
                 .stderr(Stdio::null())
                 .spawn()
                 .expect("Dynoxide starts");
-            let mut started = Self { process, port, made: AtomicU64::new(0) };
-            if started.answers() {
+            let mut started = Self { process, port, created: AtomicU64::new(0) };
+            if started.wait_until_ready() {
                 return started;
             }
         }
-        panic!("Dynoxide does not answer")
+        panic!("failed to start Dynoxide: timeout")
     }
 
-    fn answers(&mut self) -> bool {
+    fn wait_until_ready(&mut self) -> bool {
         let started = Instant::now();
         while started.elapsed() < Duration::from_secs(10) {
             if matches!(self.process.try_wait(), Ok(Some(_))) {
@@ -66,39 +66,39 @@ impl Dynoxide {
         false
     }
 
-    /// Where it is.
+    /// Returns the endpoint URL.
     pub fn endpoint(&self) -> String {
         format!("http://127.0.0.1:{}", self.port)
     }
 
-    /// A way to it.
+    /// Opens a connection to the server.
     pub async fn connect(&self) -> Connection {
         connect(&self.endpoint()).await
     }
 
-    /// A store of its own.
+    /// Creates a store with tables of its own.
     ///
     /// # Panics
     ///
-    /// Where it cannot be made.
+    /// Panics if the tables cannot be created.
     pub async fn store(&self) -> DynamoStore {
-        let made = self.made.fetch_add(1, Ordering::Relaxed);
-        let [platform, log, faces] = ["platform", "log", "faces"].map(|name| format!("{name}-{made}"));
+        let created = self.created.fetch_add(1, Ordering::Relaxed);
+        let [platform, log, faces] = ["platform", "log", "faces"].map(|name| format!("{name}-{created}"));
         let tables = Tables { platform, log, faces };
-        self.make(&tables).await;
-        DynamoStore::open(&self.connect().await, tables, 8).await.expect("the store opens")
+        self.create_tables(&tables).await;
+        DynamoStore::open(&self.connect().await, tables, 8).await.expect("store opens")
     }
 
-    /// Makes these tables. Backups are nothing that it knows.
+    /// Creates these tables. Dynoxide does not support continuous backups, so a proxy answers those requests.
     ///
     /// # Panics
     ///
-    /// Where they cannot be made.
-    pub async fn make(&self, tables: &Tables) {
+    /// Panics if they cannot be created.
+    pub async fn create_tables(&self, tables: &Tables) {
         let proxy = Proxy::start(&self.endpoint()).await;
-        proxy.judge(|target, _| target.ends_with(".UpdateContinuousBackups").then(|| (200, "{}".to_owned())));
+        proxy.intercept(|target, _| target.ends_with(".UpdateContinuousBackups").then(|| (200, "{}".to_owned())));
         let mut setup = Setup::new(&connect(&proxy.endpoint()).await, false);
-        setup.tables(tables).await.expect("the tables");
+        setup.tables(tables).await.expect("tables are created");
     }
 }
 
@@ -109,18 +109,21 @@ impl Drop for Dynoxide {
     }
 }
 
-/// The program, built once for all under `target/`. One at a time.
+/// Installs the program under `target/` once; a file lock serializes concurrent installs. Returns its path.
 fn program() -> PathBuf {
     let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target");
-    std::fs::create_dir_all(&target).expect("the target folder");
-    let lock = File::create(target.join("dynoxide.lock")).expect("a lock");
-    lock.lock().expect("the lock");
+    std::fs::create_dir_all(&target).expect("target folder");
+    let lock = File::create(target.join("dynoxide.lock")).expect("lock file");
+    lock.lock().expect("lock is acquired");
     let mut install = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     install.args(["install", "--quiet", "--locked", "--version", VERSION, "--root"]).arg(target.join("dynoxide"));
     install.args(["--no-default-features", "--features", "native-sqlite,http-server,cli", "dynoxide-rs"]);
-    // Its own profile makes it small, for which there is no need here.
+    // Dynoxide's own profile optimizes for size, which only makes the build slower.
     let profile = [("OPT_LEVEL", "3"), ("LTO", "off"), ("CODEGEN_UNITS", "16")];
     install.envs(profile.map(|(name, value)| (format!("CARGO_PROFILE_RELEASE_{name}"), value)));
-    assert!(install.status().expect("cargo").success(), "Dynoxide does not build");
+    assert!(
+        install.status().expect("cargo runs").success(),
+        "failed to install Dynoxide; it needs access to crates.io"
+    );
     target.join("dynoxide/bin/dynoxide")
 }

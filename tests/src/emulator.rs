@@ -1,4 +1,4 @@
-//! A cloud on this machine: an emulator of its own for whoever starts one, gone with whoever started it.
+//! A local AWS emulator (MiniStack). Each test process starts its own, which ends with the process.
 
 use std::{
     fs::File,
@@ -10,14 +10,14 @@ use std::{
 };
 
 use serde_json::json;
-use sparks_aws::{Access, Connection, DynamoStore, Estate, Queues, Setup, Tables};
+use sparks_aws::{AwsConfig, CloudResources, Connection, DynamoStore, QueueUrls, Setup, Tables};
 
 use crate::venv::interpreter;
 
-/// The emulator, and the version that the tests were written against.
+/// The Python package of the emulator and the version that the tests were written against.
 const PACKAGE: &str = "ministack==1.5.33";
 
-/// Ends with the pipe to whoever started it, however that ends.
+/// Runs the emulator until stdin closes, so that it ends with its parent process even after SIGKILL.
 const PROGRAM: &str = "
 import os, runpy, sys, threading
 threading.Thread(target=lambda: (sys.stdin.buffer.read(), os._exit(0)), daemon=True).start()
@@ -25,28 +25,28 @@ sys.argv = ['ministack']
 runpy.run_module('ministack', run_name='__main__')
 ";
 
-/// A running emulator. Stops when it is dropped.
+/// A running emulator. It stops when it is dropped.
 pub struct Emulator {
     process: Child,
     port: u16,
-    made: AtomicU64,
+    created: AtomicU64,
 }
 
 impl Emulator {
-    /// Installs the emulator where that has not been done, and starts it on a free port.
+    /// Installs the emulator if needed and starts it on a free port.
     ///
     /// # Panics
     ///
-    /// Where it cannot be installed or does not start: nothing is ever skipped.
+    /// Panics if it cannot be installed or does not start; tests are never skipped silently.
     pub async fn start() -> Self {
-        tokio::task::spawn_blocking(Self::start_now).await.expect("the emulator")
+        tokio::task::spawn_blocking(Self::start_now).await.expect("start task completes")
     }
 
     fn start_now() -> Self {
         let python = interpreter("emulator", PACKAGE);
-        // Somebody else may take the port between our look and the emulator's.
+        // Another process may take the port before the emulator binds it.
         for _ in 0..5 {
-            let port = TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a free port").port();
+            let port = TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("free port").port();
             let log = std::env::temp_dir().join(format!("sparks-emulator-{port}.log"));
             let process = Command::new(&python)
                 .args(["-c", PROGRAM])
@@ -55,26 +55,26 @@ impl Emulator {
                 .env("LOG_LEVEL", "ERROR")
                 .env("SERVICES", "s3,sqs,sns,dynamodb,ssm,events,sts,iam")
                 .stdin(Stdio::piped())
-                .stdout(File::create(&log).expect("a file for what the emulator says"))
+                .stdout(File::create(&log).expect("log file of the emulator"))
                 .stderr(Stdio::null())
                 .spawn()
-                .expect("the emulator starts");
-            let mut emulator = Self { process, port, made: AtomicU64::new(0) };
-            if emulator.answers() {
+                .expect("emulator starts");
+            let mut emulator = Self { process, port, created: AtomicU64::new(0) };
+            if emulator.wait_until_ready() {
                 let _ = std::fs::remove_file(log);
                 return emulator;
             }
         }
-        panic!("the emulator does not answer")
+        panic!("failed to start the emulator: timeout")
     }
 
-    fn answers(&mut self) -> bool {
+    fn wait_until_ready(&mut self) -> bool {
         let started = Instant::now();
         while started.elapsed() < Duration::from_secs(60) {
             if matches!(self.process.try_wait(), Ok(Some(_))) {
                 return false;
             }
-            if health(self.port).is_some_and(|answer| answer.starts_with("HTTP/1.1 200")) {
+            if health(self.port).is_some_and(|response| response.starts_with("HTTP/1.1 200")) {
                 return true;
             }
             std::thread::sleep(Duration::from_millis(50));
@@ -82,146 +82,151 @@ impl Emulator {
         false
     }
 
-    /// Where it is.
+    /// Returns the endpoint URL.
     pub fn endpoint(&self) -> String {
         format!("http://127.0.0.1:{}", self.port)
     }
 
-    /// What a program that uses it needs in its environment.
+    /// Returns the environment variables for a program that uses the emulator.
     pub fn environment(&self) -> [(&'static str, String); 4] {
         environment()
     }
 
-    /// A way to it.
+    /// Opens a connection to the emulator.
     pub async fn connect(&self) -> Connection {
         connect(&self.endpoint()).await
     }
 
-    /// A name that nothing else here has.
+    /// Returns a resource name that is unique in this emulator.
     pub fn fresh(&self, what: &str) -> String {
-        format!("{what}-{}", self.made.fetch_add(1, Ordering::Relaxed))
+        format!("{what}-{}", self.created.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// A store of its own.
+    /// Creates a store with tables of its own.
     ///
     /// # Panics
     ///
-    /// Where it cannot be made.
+    /// Panics if the tables cannot be created.
     pub async fn store(&self) -> DynamoStore {
         self.store_through(&self.connect().await).await
     }
 
-    /// A store of its own, reached by this way.
+    /// Creates a store with tables of its own that uses this connection.
     ///
     /// # Panics
     ///
-    /// Where it cannot be made.
+    /// Panics if the tables cannot be created.
     pub async fn store_through(&self, connection: &Connection) -> DynamoStore {
         let tables = self.tables().await;
-        DynamoStore::open(connection, tables, 8).await.expect("the store opens")
+        DynamoStore::open(connection, tables, 8).await.expect("store opens")
     }
 
-    /// Tables of their own.
+    /// Creates new tables.
     ///
     /// # Panics
     ///
-    /// Where they cannot be made.
+    /// Panics if they cannot be created.
     pub async fn tables(&self) -> Tables {
         let [platform, log, faces] = ["platform", "log", "faces"].map(|name| self.fresh(name));
         let tables = Tables { platform, log, faces };
         let mut setup = Setup::new(&self.connect().await, false);
-        setup.tables(&tables).await.expect("the tables");
+        setup.tables(&tables).await.expect("tables are created");
         tables
     }
 }
 
 impl Emulator {
-    /// A bucket of its own.
+    /// Creates a new bucket.
     ///
     /// # Panics
     ///
-    /// Where it cannot be made.
+    /// Panics if it cannot be created.
     pub async fn bucket(&self) -> String {
         let name = self.fresh("bucket");
-        Setup::new(&self.connect().await, false).bucket(&name).await.expect("a bucket");
+        Setup::new(&self.connect().await, false).bucket(&name).await.expect("bucket is created");
         name
     }
 
-    /// Standard queues of their own. What is received so often and never settled is a dead letter.
-    pub async fn queues(&self, max_deaths: u32) -> Queues {
-        self.queues_called([self.fresh("work"), self.fresh("dead")], None, max_deaths).await
+    /// Creates standard queues. A message received `max_deaths` times without being settled becomes a dead letter.
+    pub async fn queues(&self, max_deaths: u32) -> QueueUrls {
+        self.create_queues([self.fresh("work"), self.fresh("dead")], None, max_deaths).await
     }
 
-    /// FIFO queues of their own, with a standard one beside them.
-    pub async fn fifo_queues(&self, max_deaths: u32) -> Queues {
+    /// Creates FIFO queues with a standard queue for delayed copies.
+    pub async fn fifo_queues(&self, max_deaths: u32) -> QueueUrls {
         let names = ["work", "dead"].map(|name| format!("{}.fifo", self.fresh(name)));
-        self.queues_called(names, Some(self.fresh("waiting")), max_deaths).await
+        self.create_queues(names, Some(self.fresh("waiting")), max_deaths).await
     }
 
-    async fn queues_called(&self, [work, dead]: [String; 2], waiting: Option<String>, max_deaths: u32) -> Queues {
+    async fn create_queues(&self, [work, dead]: [String; 2], waiting: Option<String>, max_deaths: u32) -> QueueUrls {
         let tables = Tables { platform: String::new(), log: String::new(), faces: String::new() };
         let (prefixes, notices) = (Vec::new(), Vec::new());
-        let estate = Estate {
+        let resources = CloudResources {
             tables,
             bucket: String::new(),
             prefixes,
             work,
             waiting,
             dead,
-            uploads: None,
-            notices,
-            visibility: 60,
-            max_deaths,
+            uploads_topic: None,
+            notification_topics: notices,
+            visibility_timeout_seconds: 60,
+            max_crashes: max_deaths,
         };
         let connection = self.connect().await;
-        Setup::new(&connection, false).queues(&estate).await.expect("the queues");
-        let url = async |name: &str| sparks_aws::SqsQueue::url(&connection, name).await.expect("a queue");
-        let waiting = match &estate.waiting {
+        Setup::new(&connection, false).queues(&resources).await.expect("queues are created");
+        let url = async |name: &str| sparks_aws::SqsQueue::url(&connection, name).await.expect("queue URL");
+        let waiting = match &resources.waiting {
             Some(waiting) => Some(url(waiting).await),
             None => None,
         };
-        Queues { work: url(&estate.work).await, waiting, dead: url(&estate.dead).await }
+        QueueUrls { work: url(&resources.work).await, waiting, dead: url(&resources.dead).await }
     }
 
-    /// A topic, and queues of which one hears it.
+    /// Creates queues and a topic to which the work queue is subscribed.
     ///
     /// # Panics
     ///
-    /// Where they cannot be made.
-    pub async fn topic_heard_by_queue(&self, fifo: bool) -> (Queues, String) {
+    /// Panics if they cannot be created.
+    pub async fn topic_with_queue(&self, fifo: bool) -> (QueueUrls, String) {
         let connection = self.connect().await;
         let (queues, kind) = if fifo { (self.fifo_queues(25).await, ".fifo") } else { (self.queues(25).await, "") };
         let topic = connection.sns().create_topic().name(format!("{}{kind}", self.fresh("topic")));
         let topic = if fifo { topic.attributes("FifoTopic", "true") } else { topic };
-        let topic = topic.send().await.expect("a topic").topic_arn.expect("its name");
+        let topic = topic.send().await.expect("topic is created").topic_arn.expect("topic ARN");
         let name = queues.work.rsplit('/').next().unwrap_or_default();
         let queue = format!("arn:aws:sqs:eu-central-1:000000000000:{name}");
         let subscribe = connection.sns().subscribe().topic_arn(&topic).protocol("sqs").endpoint(queue);
-        subscribe.attributes("RawMessageDelivery", "true").send().await.expect("a subscription");
+        subscribe.attributes("RawMessageDelivery", "true").send().await.expect("subscription is created");
         (queues, topic)
     }
 
-    /// Puts a secret there, over what there was.
+    /// Writes an SSM parameter, replacing an existing one.
     ///
     /// # Panics
     ///
-    /// Where it cannot be put there.
+    /// Panics if the emulator refuses it.
     pub fn put_parameter(&self, name: &str, value: &str) {
         let body = json!({ "Name": name, "Value": value, "Type": "SecureString", "Overwrite": true }).to_string();
-        // It says the region; nobody checks the rest.
-        let who =
+        // The emulator reads the region from the credential scope and does not check the signature.
+        let authorization =
             "AWS4-HMAC-SHA256 Credential=test/20260101/eu-central-1/ssm/aws4_request, SignedHeaders=host, Signature=0";
         let head = format!(
-            "X-Amz-Target: AmazonSSM.PutParameter\r\nAuthorization: {who}\r\nContent-Length: {}\r\n",
+            "X-Amz-Target: AmazonSSM.PutParameter\r\nAuthorization: {authorization}\r\nContent-Length: {}\r\n",
             body.len()
         );
-        let answer =
-            ask(self.port, &format!("POST / HTTP/1.1\r\nHost: localhost\r\n{head}Connection: close\r\n\r\n{body}"));
-        assert!(answer.is_some_and(|answer| answer.starts_with("HTTP/1.1 200")), "a parameter");
+        let response = send_request(
+            self.port,
+            &format!("POST / HTTP/1.1\r\nHost: localhost\r\n{head}Connection: close\r\n\r\n{body}"),
+        );
+        assert!(
+            response.is_some_and(|response| response.starts_with("HTTP/1.1 200")),
+            "failed to write SSM parameter {name}"
+        );
     }
 }
 
-/// What a program that uses an emulator needs in its environment.
+/// Returns the environment variables for a program that uses an emulator.
 pub fn environment() -> [(&'static str, String); 4] {
     [
         ("AWS_ACCESS_KEY_ID", "test".into()),
@@ -231,13 +236,13 @@ pub fn environment() -> [(&'static str, String); 4] {
     ]
 }
 
-/// A way to an emulator, or to what stands before it.
+/// Opens a connection to an emulator or to a proxy in front of it.
 pub async fn connect(endpoint: &str) -> Connection {
-    let access = Access {
+    let access = AwsConfig {
         region: Some("eu-central-1".into()),
         endpoint: Some(endpoint.to_owned()),
         keys: Some(("test".into(), "test".into())),
-        ..Access::default()
+        ..AwsConfig::default()
     };
     Connection::open(&access).await
 }
@@ -249,17 +254,17 @@ impl Drop for Emulator {
     }
 }
 
-/// The answer to whether it is well.
+/// Returns the beginning of the health check's response.
 fn health(port: u16) -> Option<String> {
-    ask(port, "GET /_ministack/health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+    send_request(port, "GET /_ministack/health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
 }
 
-/// How the answer begins.
-fn ask(port: u16, request: &str) -> Option<String> {
+/// Sends an HTTP request and returns the beginning of the response.
+fn send_request(port: u16, request: &str) -> Option<String> {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
     stream.set_read_timeout(Some(Duration::from_secs(2))).ok()?;
     stream.write_all(request.as_bytes()).ok()?;
-    let mut answer = [0; 64];
-    let read = stream.read(&mut answer).ok()?;
-    Some(String::from_utf8_lossy(&answer[..read]).into_owned())
+    let mut response = [0; 64];
+    let read = stream.read(&mut response).ok()?;
+    Some(String::from_utf8_lossy(&response[..read]).into_owned())
 }

@@ -1,22 +1,27 @@
-//! What the tests share: contract suites that every adapter must pass, decorators that break a port on purpose or let it lag behind, small
-//! albums of marker faces, somebody who listens, what another worker left behind, what users of the platform do, one by one and all together, a worker in miniature, a cloud on this machine, and pictures of a data folder to compare.
+//! Support for all test suites.
+//!
+//! - [`contract`]: what every adapter of a port must do, as suites that any adapter can be run through.
+//! - Test doubles: [`fault_injection`], [`recording_publisher`], [`stale_index_store`].
+//! - Input: [`album`], [`samples`], [`legacy_data`], [`platform_actions`], [`platform_simulator`], [`fuzz_targets`].
+//! - The system under test: [`worker`] in this process, [`binary`] as a program; [`snapshot`] compares results.
+//! - Services on this machine: [`emulator`], [`dynoxide`], [`pinecone_server`], [`rekognition_server`], and [`proxy`] in front of them.
 
 pub mod album;
 pub mod binary;
 pub mod contract;
 pub mod dynoxide;
 pub mod emulator;
-pub mod faults;
-pub mod fuzzed;
-pub mod guest;
-pub mod lagging;
-pub mod legacy;
-pub mod notices;
-pub mod pinecone;
-pub mod platform;
+pub mod fault_injection;
+pub mod fuzz_targets;
+pub mod legacy_data;
+pub mod pinecone_server;
+pub mod platform_actions;
+pub mod platform_simulator;
 pub mod proxy;
-pub mod rekognition;
+pub mod recording_publisher;
+pub mod rekognition_server;
 pub mod samples;
 pub mod snapshot;
+pub mod stale_index_store;
 pub mod venv;
 pub mod worker;

@@ -1,4 +1,4 @@
-//! Events, rows and commits that mean nothing in particular.
+//! Sample events, rows and commits.
 
 use std::collections::BTreeMap;
 
@@ -6,40 +6,40 @@ use serde_json::Value;
 use sparks_domain::{
     Allocation, Attributes, Candidate, Email, Event, Face, FaceBox, FaceId, ImageId, Key, Mutation, PersonId,
     PersonRenamed, PersonsAllocated, PersonsForgotten, PhotoProcessed, PhotoRejected, PhotoState, Presence, Quality,
-    RejectCode, Rejection, Seq, Signature, Source, Timestamp, Variant, Variants, Verdict, Version,
+    RejectCode, Rejection, Seq, Signature, SourceObject, Timestamp, Variant, Variants, Verdict, Version,
 };
 use sparks_engine::{Commit, Erasure, StoredFace};
 
-/// The photo with this number.
+/// Returns the image ID of the photo with this number.
 pub fn image(n: u64) -> ImageId {
     let mut content = [0; 16];
     content[8..].copy_from_slice(&n.to_be_bytes());
     ImageId::of_content(None, content)
 }
 
-/// Whoever uploads.
+/// Returns the address of the sample uploader.
 pub fn uploader() -> Email {
-    "somebody@example.org".parse().expect("an address")
+    "uploader@example.org".parse().expect("valid email address")
 }
 
-/// The person with this number.
+/// Returns the person with this number.
 pub fn person(number: u32) -> PersonId {
-    PersonId::new(number).expect("a number from 1")
+    PersonId::new(number).expect("number from 1")
 }
 
-/// The face with this number in a photo.
+/// Returns the face with this number in a photo.
 pub fn face(image: &ImageId, n: u16) -> FaceId {
     FaceId { image: image.clone(), n }
 }
 
-/// A time, later for a larger number.
+/// Returns a time that is later for a larger number.
 pub fn time(n: i64) -> Timestamp {
     Timestamp::from_millis(1_754_040_268_957 + n * 1000)
 }
 
-/// The original of a photo at a version.
-pub fn source(image: &ImageId, version: &str) -> Source {
-    Source {
+/// Returns the original of a photo at a version.
+pub fn source(image: &ImageId, version: &str) -> SourceObject {
+    SourceObject {
         key: format!("originals/{image}.jpg"),
         version: version.to_owned(),
         sequencer: None,
@@ -49,7 +49,7 @@ pub fn source(image: &ImageId, version: &str) -> Source {
     }
 }
 
-/// A photo in which these persons were recognised.
+/// Returns the event of a processed photo in which these persons were identified.
 pub fn processed(image: &ImageId, version: &str, persons: &[u32]) -> Event {
     let variant = |name: &str| Variant { key: format!("processed/{image}_{name}.webp"), width: 4, height: 3, bytes: 5 };
     Event::PhotoProcessed(PhotoProcessed {
@@ -70,7 +70,7 @@ pub fn processed(image: &ImageId, version: &str, persons: &[u32]) -> Event {
     })
 }
 
-/// The event as a decision makes it of a photo that was this before.
+/// Returns the event as a decision on this previous state of the photo records it.
 pub fn following(event: Event, before: Option<&PhotoState>) -> Event {
     let follows = before.map(|state| state.seq);
     match event {
@@ -98,7 +98,7 @@ fn matched(person: PersonId) -> Face {
     }
 }
 
-/// A photo that cannot be taken.
+/// Returns the event of a rejected photo.
 pub fn rejected(image: &ImageId, version: &str, code: RejectCode) -> Event {
     Event::PhotoRejected(PhotoRejected {
         v: Version,
@@ -110,7 +110,7 @@ pub fn rejected(image: &ImageId, version: &str, code: RejectCode) -> Event {
     })
 }
 
-/// Strangers of a photo who got these numbers.
+/// Returns the event that allocates these person numbers for a photo's faces.
 pub fn allocated(image: &ImageId, counter: u32, persons: &[u32]) -> Event {
     let allocation = |(n, number): (u16, &u32)| Allocation {
         person: person(*number),
@@ -126,7 +126,7 @@ pub fn allocated(image: &ImageId, counter: u32, persons: &[u32]) -> Event {
     })
 }
 
-/// A person who got a name after this identity event.
+/// Returns the event of a person's new display name, recorded after this identity event.
 pub fn renamed(number: u32, after: Seq, to: &str) -> Event {
     let person = person(number);
     Event::PersonRenamed(PersonRenamed {
@@ -138,26 +138,26 @@ pub fn renamed(number: u32, after: Seq, to: &str) -> Event {
     })
 }
 
-/// Persons who were forgotten after this identity event.
+/// Returns the event that forgets persons, recorded after this identity event.
 pub fn forgotten(numbers: &[u32], after: Seq) -> Event {
     let persons = numbers.iter().map(|number| person(*number)).collect();
     Event::PersonsForgotten(PersonsForgotten { v: Version, persons, identity_seq: after })
 }
 
-/// What a face looks like, different for every number.
+/// Returns a face with a signature that is different for every number.
 pub fn stored_face(face: FaceId, number: u8) -> StoredFace {
     let bytes: Vec<u8> = (0..=255_u8).map(|n| n.wrapping_mul(3).wrapping_add(number)).collect();
-    let signature = Signature::from_bytes(&bytes).expect("a direction");
+    let signature = Signature::from_bytes(&bytes).expect("non-zero vector");
     StoredFace { face, model: format!("sample-{number}"), signature, person: None, template: false }
 }
 
-/// A face that was decided to be this person, or nobody.
+/// Returns a face that was identified as this person, or an unidentified one.
 pub fn decided_face(face: FaceId, number: u8, person: Option<u32>, template: bool) -> StoredFace {
     StoredFace { person: person.map(self::person), template, ..stored_face(face, number) }
 }
 
-/// A commit that changes nothing: what a test cares about is set in it.
-pub fn nothing() -> Commit {
+/// Returns a commit without changes, for struct update syntax.
+pub fn empty_commit() -> Commit {
     Commit {
         photo: None,
         identity: None,
@@ -172,24 +172,24 @@ pub fn nothing() -> Commit {
     }
 }
 
-/// These attributes.
+/// Returns the attributes of a JSON object.
 ///
 /// # Panics
 ///
-/// Where the value is no object.
+/// Panics if the value is not an object.
 pub fn attributes(object: Value) -> Attributes {
     match object {
         Value::Object(attributes) => attributes,
-        other => panic!("{other} is no object"),
+        other => panic!("{other} is not an object"),
     }
 }
 
-/// Gives a row these attributes, under a condition on its presence.
+/// Returns the mutation that sets attributes of a row, under a condition on its presence.
 pub fn set(key: &Key, presence: Presence, object: Value) -> Mutation {
     Mutation::Set { key: key.clone(), presence, attributes: attributes(object), at_least: Attributes::new() }
 }
 
-/// Raises attributes of a row to these.
+/// Returns the mutation that raises attributes of a row to at least these values.
 pub fn raise(key: &Key, object: Value) -> Mutation {
     Mutation::Set {
         key: key.clone(),

@@ -1,4 +1,4 @@
-//! What is left in a data folder when all is done, times aside: two runs that ended the same give equal snapshots.
+//! Comparable snapshots of a data folder without times: two runs with the same result give equal snapshots.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -7,7 +7,7 @@ use std::{
 };
 
 use serde_json::Value;
-use sparks_domain::{Event, Position, Recorded};
+use sparks_domain::{Event, Position, RecordedEvent};
 use sparks_embedded::{Embedded, FileObjects};
 use sparks_engine::{DeadLetters, Maintenance, Queue, Store};
 
@@ -16,38 +16,38 @@ use crate::{
     worker::{image_of, rebuilder},
 };
 
-/// A data folder, times aside.
+/// The contents of a data folder, without times.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Snapshot {
     /// The rows, sorted by key.
     pub rows: Vec<String>,
     /// The events, in order.
     pub log: Vec<String>,
-    /// The objects: what they hold, or for crops, which may be cut from another copy of the picture, how large they are.
+    /// The objects by key: their content version, or for crops, which may be cut from another variant, their size.
     pub objects: BTreeMap<String, String>,
-    /// The faces that are kept, whose they are, and whether their persons are known by them.
+    /// The stored faces, each with its person and whether it is a template.
     pub faces: Vec<String>,
-    /// What nobody could do.
+    /// The reasons of the dead letters.
     pub dead: Vec<String>,
-    /// Messages that are not settled.
+    /// The number of messages that are not settled.
     pub unsettled: u64,
-    /// Where the table is not what the log says.
+    /// Differences between the table and the event log.
     pub drift: Vec<String>,
 }
 
-/// Attributes that say when something happened.
+/// Attributes that hold a time or depend on one.
 const TIMES: [&str; 6] = ["createdAt", "lastModified", "processedAt", "sequencer", "updatedAt", "uploaded_datetime"];
 
 impl Snapshot {
-    /// Looks at everything in the folder.
+    /// Takes a snapshot of a data folder.
     pub async fn take(folder: &Path, backend: &Embedded) -> Self {
-        let rows = backend.store.scan(None, usize::MAX).await.expect("the rows");
+        let rows = backend.store.scan(None, usize::MAX).await.expect("scan succeeds");
         let log = read_log(backend).await;
-        let drift = rebuilder(backend).run(false, |_| ()).await.expect("a comparison");
-        let depth = backend.queue.depth().await.expect("a depth");
-        let letters = backend.queue.list(None, usize::MAX).await.expect("the dead letters");
+        let drift = rebuilder(backend).run(false, |_| ()).await.expect("comparison succeeds");
+        let depth = backend.queue.depth().await.expect("queue depth");
+        let letters = backend.queue.list(None, usize::MAX).await.expect("dead letters are listed");
         Self {
-            rows: rows.into_iter().map(|row| timeless(row.into_json()).to_string()).collect(),
+            rows: rows.into_iter().map(|row| without_times(row.into_json()).to_string()).collect(),
             log: log.iter().map(line).collect(),
             objects: objects(&folder.join("objects")),
             faces: faces(folder),
@@ -57,7 +57,7 @@ impl Snapshot {
         }
     }
 
-    /// How this folder differs from how it should be, if it does.
+    /// Describes how this snapshot differs from the expected one, if it does.
     pub fn difference(&self, expected: &Self) -> Option<String> {
         let parts = [
             difference("rows", &self.rows, &expected.rows),
@@ -66,30 +66,31 @@ impl Snapshot {
             difference("faces", &self.faces, &expected.faces),
             difference("dead letters", &self.dead, &expected.dead),
             difference("drift", &self.drift, &expected.drift),
-            (self.unsettled != expected.unsettled).then(|| format!("{} messages are not settled", self.unsettled)),
+            (self.unsettled != expected.unsettled)
+                .then(|| format!("unsettled messages: {} instead of {}", self.unsettled, expected.unsettled)),
         ];
         let parts: Vec<String> = parts.into_iter().flatten().collect();
         (!parts.is_empty()).then(|| parts.join("; "))
     }
 }
 
-fn line(recorded: &Recorded) -> String {
-    let data = serde_json::from_str(&recorded.event.to_data()).expect("an event in JSON");
-    format!("{} {} {} {}", recorded.seq, recorded.id, recorded.actor, timeless(data))
+fn line(recorded: &RecordedEvent) -> String {
+    let data = serde_json::from_str(&recorded.event.to_data()).expect("event is JSON");
+    format!("{} {} {} {}", recorded.seq, recorded.id, recorded.actor, without_times(data))
 }
 
-/// The whole log.
-pub async fn read_log(backend: &Embedded) -> Vec<Recorded> {
-    backend.store.read_log(&Position::default(), usize::MAX).await.expect("the log")
+/// Reads the whole event log.
+pub async fn read_log(backend: &Embedded) -> Vec<RecordedEvent> {
+    backend.store.read_log(&Position::default(), usize::MAX).await.expect("log is readable")
 }
 
-/// How many events of this type are in the log.
-pub fn count(log: &[Recorded], event_type: &str) -> usize {
+/// Counts the events of this type in the log.
+pub fn count(log: &[RecordedEvent], event_type: &str) -> usize {
     log.iter().filter(|recorded| recorded.event.event_type() == event_type).count()
 }
 
-/// Which photos each person is in, whatever the persons are called.
-pub fn groups(log: &[Recorded]) -> BTreeSet<Vec<String>> {
+/// Groups photos by person, independent of person numbers.
+pub fn photo_groups(log: &[RecordedEvent]) -> BTreeSet<Vec<String>> {
     let mut persons: BTreeMap<_, Vec<String>> = BTreeMap::new();
     for recorded in log {
         if let Event::PhotoProcessed(photo) = &recorded.event {
@@ -101,8 +102,8 @@ pub fn groups(log: &[Recorded]) -> BTreeSet<Vec<String>> {
     persons.into_values().map(sorted).collect()
 }
 
-/// Which photos each person should be in.
-pub fn truth(photos: &[Photo]) -> BTreeSet<Vec<String>> {
+/// Groups photos by identity: the ground truth for [`photo_groups`].
+pub fn expected_groups(photos: &[Photo]) -> BTreeSet<Vec<String>> {
     let identities: BTreeSet<usize> = photos.iter().flat_map(|photo| photo.identities.clone()).collect();
     let photos_of = |identity: usize| {
         let with = photos.iter().filter(|photo| photo.identities.contains(&identity));
@@ -119,51 +120,50 @@ fn sorted(mut texts: Vec<String>) -> Vec<String> {
 fn difference(what: &str, found: &[String], expected: &[String]) -> Option<String> {
     let missing: Vec<_> = expected.iter().filter(|line| !found.contains(line)).collect();
     let surplus: Vec<_> = found.iter().filter(|line| !expected.contains(line)).collect();
-    (found != expected).then(|| format!("{what}: missing {missing:#?}, not expected {surplus:#?}"))
+    (found != expected).then(|| format!("{what}: missing {missing:#?}, unexpected {surplus:#?}"))
 }
 
 fn pairs(map: &BTreeMap<String, String>) -> Vec<String> {
     map.iter().map(|(key, value)| format!("{key}: {value}")).collect()
 }
 
-/// Every time is the same time; a row without one stays without.
-fn timeless(mut value: Value) -> Value {
+/// Replaces every time by the same placeholder; a missing time stays missing.
+fn without_times(mut value: Value) -> Value {
     match &mut value {
         Value::Object(map) => {
             for (name, value) in map.iter_mut() {
                 let inner = value.take();
-                *value = if TIMES.contains(&name.as_str()) { "some time".into() } else { timeless(inner) };
+                *value = if TIMES.contains(&name.as_str()) { "TIME".into() } else { without_times(inner) };
             }
         }
-        Value::Array(list) => list.iter_mut().for_each(|value| *value = timeless(value.take())),
+        Value::Array(list) => list.iter_mut().for_each(|value| *value = without_times(value.take())),
         _ => {}
     }
     value
 }
 
 fn faces(folder: &Path) -> Vec<String> {
-    let file = rusqlite::Connection::open(folder.join("sparks.db")).expect("the file");
-    let sql =
-        "SELECT image_id || '#' || n || ' ' || coalesce(person, 'nobody') || ' ' || template FROM faces ORDER BY 1";
-    let mut select = file.prepare(sql).expect("a statement");
-    let faces = select.query_map([], |row| row.get(0)).expect("the faces");
-    faces.collect::<Result<_, _>>().expect("the faces")
+    let file = rusqlite::Connection::open(folder.join("sparks.db")).expect("database opens");
+    let sql = "SELECT image_id || '#' || n || ' ' || coalesce(person, 'unidentified') || ' ' || template FROM faces ORDER BY 1";
+    let mut select = file.prepare(sql).expect("valid statement");
+    let faces = select.query_map([], |row| row.get(0)).expect("faces are readable");
+    faces.collect::<Result<_, _>>().expect("faces are readable")
 }
 
 fn objects(folder: &Path) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     let mut folders: Vec<PathBuf> = vec![folder.to_owned()];
     while let Some(inside) = folders.pop() {
-        for entry in fs::read_dir(&inside).expect("a folder") {
-            let path = entry.expect("an entry").path();
+        for entry in fs::read_dir(&inside).expect("folder is readable") {
+            let path = entry.expect("folder entry").path();
             if path.is_dir() {
                 folders.push(path);
                 continue;
             }
-            let key = path.strip_prefix(folder).expect("a path inside").to_string_lossy().into_owned();
-            let bytes = fs::read(&path).expect("an object");
-            let what = if key.starts_with("persons/") { size(&bytes) } else { FileObjects::version(&bytes) };
-            found.insert(key, what);
+            let key = path.strip_prefix(folder).expect("path inside the folder").to_string_lossy().into_owned();
+            let bytes = fs::read(&path).expect("object is readable");
+            let description = if key.starts_with("persons/") { size(&bytes) } else { FileObjects::version(&bytes) };
+            found.insert(key, description);
         }
     }
     found
@@ -172,6 +172,6 @@ fn objects(folder: &Path) -> BTreeMap<String, String> {
 fn size(jpeg: &[u8]) -> String {
     match image::load_from_memory_with_format(jpeg, image::ImageFormat::Jpeg) {
         Ok(crop) => format!("{} x {} pixels", crop.width(), crop.height()),
-        Err(error) => format!("no JPEG: {error}"),
+        Err(error) => format!("not a JPEG: {error}"),
     }
 }

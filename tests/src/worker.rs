@@ -1,39 +1,40 @@
-//! A worker in miniature: the pipeline over a data folder, and a loop that takes messages off the queue one by one.
+//! An in-process worker over a data folder: the real pipeline, and a loop that processes one message at a time.
 
 use std::{path::Path, sync::Arc, time::Duration};
 
 use sparks_domain::{ImageId, PersonId, Policy, Projection, Threshold};
-use sparks_embedded::{Embedded, FileObjects, Patience, Submission};
+use sparks_embedded::{Embedded, FileObjects, QueueConfig, Submission};
 use sparks_engine::{
-    Announcements, Clock, Content, Cpu, Failure, GalleryIndex, Maintenance, Malformed, Objects, OnCpu, Perseverance,
-    PhotoRef, Pipeline, Ports, Publisher, PutMode, Queue, QueueError, Rebuilder, Register, RegisterRules, Request,
-    Rules, Store, StoreError, SystemClock, Ticket, Turnstile, Unmeasured, Upload, understand,
+    ArrivalOrder, ArrivalSlot, Clock, ConsolidationConfig, Consolidator, Content, CpuPool, Failure, GalleryIndex,
+    Maintenance, MalformedMessage, NoMeter, Objects, OnCpu, PhotoRef, Pipeline, PipelineConfig, Ports, PublishConfig,
+    Publisher, PutMode, Queue, QueueError, Rebuilder, Request, RetryPolicy, Store, StoreError, SystemClock, Upload,
+    parse_message,
 };
-use sparks_faces::Synthetic;
-use sparks_media::{CropSpec, Fit, Lab, Limits, VariantSpec};
+use sparks_faces::SyntheticEngine;
+use sparks_media::{CropSpec, Fit, Limits, LocalImageProcessor, VariantSpec};
 
 use crate::{
     album::Photo,
-    faults::Fuse,
-    notices::Notices,
+    fault_injection::FaultPlan,
+    recording_publisher::RecordingPublisher,
     samples::{image, uploader},
 };
 
-/// What messages call the bucket.
+/// The bucket's name in messages.
 pub const BUCKET: &str = "local";
 
-/// Opens a data folder with leases that outlast every test.
+/// Opens a data folder with a visibility timeout that outlasts every test.
 pub fn open(folder: &Path) -> Embedded {
-    let patience = Patience { visibility: Duration::from_secs(60), max_deaths: 25 };
-    Embedded::open_or_create(folder, patience).expect("a data folder")
+    let queue_config = QueueConfig { visibility_timeout: Duration::from_secs(60), max_crashes: 25 };
+    Embedded::open_or_create(folder, queue_config).expect("data folder opens")
 }
 
-/// The ID that [`upload`] gives a photo.
+/// Returns the image ID under which [`upload`] stores a photo.
 pub fn image_of(photo: &Photo) -> ImageId {
     image(photo.number)
 }
 
-/// Acts as the platform: stores the original, makes its row, and sends the message.
+/// Uploads photos as the platform does: stores the original, creates the IMAGE row and sends the message.
 pub async fn upload(backend: &Embedded, photos: &[Photo]) {
     for photo in photos {
         let image = image_of(photo);
@@ -47,31 +48,36 @@ pub async fn upload(backend: &Embedded, photos: &[Photo]) {
             file_name: format!("photo-{}.jpg", photo.number),
             when: SystemClock.now(),
         };
-        let content = Content::picture("image/jpeg");
+        let content = Content::image("image/jpeg");
         let written = backend.objects.put(&upload.key, photo.jpeg.clone(), content, PutMode::IfAbsent).await;
-        assert!(written.expect("a stored original"), "{} was uploaded before", upload.key);
-        let submitted = backend.intake.submit(upload).await.expect("a submission");
+        assert!(written.expect("original is stored"), "{} was uploaded before", upload.key);
+        let submitted = backend.submitter.submit(upload).await.expect("upload is submitted");
         assert!(matches!(submitted, Submission::Queued(_)), "photo {} is {submitted:?}", photo.number);
     }
 }
 
-/// The photos that a message to [`upload`]'s bucket names.
-pub fn photos_in(body: &str) -> Result<Vec<PhotoRef>, Malformed> {
+/// Returns the photos that a message for [`BUCKET`] asks to process.
+pub fn photos_in(body: &str) -> Result<Vec<PhotoRef>, MalformedMessage> {
     let photo = |request| match request {
         Request::Photo(photo) => Some(photo),
         _ => None,
     };
-    Ok(understand(body, BUCKET)?.into_iter().filter_map(photo).collect())
+    Ok(parse_message(body, BUCKET)?.into_iter().filter_map(photo).collect())
 }
 
-/// Who makes pictures: the real one, with pictures that are quickly made.
-pub fn lab() -> Lab {
+/// Returns the real image processor with settings that are fast to encode.
+pub fn image_processor() -> LocalImageProcessor {
     let variant =
         |fit, side| VariantSpec { fit, width: side, height: side, quality: 90.0, method: 0, sharp_yuv: false };
-    Lab::new(Limits::default(), variant(Fit::Inside, 1920), variant(Fit::Cover, 64), CropSpec::default())
+    LocalImageProcessor::new(
+        Limits::default(),
+        variant(Fit::Inside, 1920),
+        variant(Fit::Cover, 64),
+        CropSpec::default(),
+    )
 }
 
-/// When a face is somebody.
+/// Returns the identification policy of the tests.
 pub fn policy() -> Policy {
     Policy {
         threshold: Threshold::Fixed(0.6),
@@ -84,116 +90,123 @@ pub fn policy() -> Policy {
     }
 }
 
-/// What the operator would have settled.
-pub fn rules() -> Rules {
-    Rules {
+/// Returns the pipeline settings of the tests.
+pub fn pipeline_config() -> PipelineConfig {
+    PipelineConfig {
         policy: policy(),
         projection: Projection::default(),
         max_bytes: 1 << 24,
         actor: "tests".into(),
         bucket: BUCKET.into(),
-        announcements: Announcements { thumbnails: true, events: true },
+        publish: PublishConfig { thumbnails: true, events: true },
     }
 }
 
-/// A pipeline over these ports with an index of its own, and nobody who listens.
+/// Creates a pipeline over these ports with a gallery index of its own; what it publishes is dropped.
 pub async fn pipeline(store: Arc<dyn Store>, objects: Arc<dyn Objects>) -> Result<Pipeline, StoreError> {
-    telling(store, objects, Arc::new(Notices::default())).await
+    pipeline_with_publisher(store, objects, Arc::new(RecordingPublisher::default())).await
 }
 
-/// A pipeline over these ports with an index of its own.
-pub async fn telling(
+/// Creates a pipeline over these ports with a gallery index of its own.
+pub async fn pipeline_with_publisher(
     store: Arc<dyn Store>,
     objects: Arc<dyn Objects>,
     publisher: Arc<dyn Publisher>,
 ) -> Result<Pipeline, StoreError> {
-    let cpu = Cpu::new(2);
+    let cpu = CpuPool::new(2);
     let ports = Ports {
         objects,
         index: Arc::new(GalleryIndex::load(Arc::clone(&store), 5).await?),
         store,
-        darkroom: Arc::new(lab()),
-        analyzer: Arc::new(OnCpu::new("synthetic", || Ok(Synthetic), cpu.clone())),
+        image_processor: Arc::new(image_processor()),
+        analyzer: Arc::new(OnCpu::new("synthetic", || Ok(SyntheticEngine), cpu.clone())),
         publisher,
-        meter: Arc::new(Unmeasured),
+        meter: Arc::new(NoMeter),
         clock: Arc::new(SystemClock),
     };
-    Ok(Pipeline::new(ports, cpu, rules()))
+    Ok(Pipeline::new(ports, cpu, pipeline_config()))
 }
 
-/// Who compares the table with the log.
+/// Creates a rebuilder over a data folder.
 pub fn rebuilder(backend: &Embedded) -> Rebuilder {
-    let rules = rules();
-    Rebuilder::new(Arc::clone(&backend.store) as Arc<_>, Arc::new(SystemClock), rules.projection, rules.actor)
+    let config = pipeline_config();
+    Rebuilder::new(Arc::clone(&backend.store) as Arc<_>, Arc::new(SystemClock), config.projection, config.actor)
 }
 
-/// Who keeps track of who is who, whose every call goes through the fuse.
-pub async fn register(backend: &Embedded, fuse: &Arc<Fuse>) -> Result<Register, StoreError> {
-    let objects = fuse.guard(Arc::clone(&backend.objects) as Arc<dyn Objects>);
-    let store = fuse.guard(Arc::clone(&backend.store) as Arc<dyn Maintenance>);
-    register_over(store, objects, Duration::ZERO).await
+/// Creates a consolidator whose port calls go through a fault plan.
+pub async fn consolidator(backend: &Embedded, plan: &Arc<FaultPlan>) -> Result<Consolidator, StoreError> {
+    let objects = plan.wrap(Arc::clone(&backend.objects) as Arc<dyn Objects>);
+    let store = plan.wrap(Arc::clone(&backend.store) as Arc<dyn Maintenance>);
+    consolidator_over(store, objects, Duration::ZERO).await
 }
 
-/// Who keeps track of who is who over a store whose indexes may lag behind it so long.
-pub async fn register_over(
+/// Creates a consolidator over a store whose indexes may be stale for up to `lag`.
+pub async fn consolidator_over(
     store: Arc<dyn Maintenance>,
     objects: Arc<dyn Objects>,
     lag: Duration,
-) -> Result<Register, StoreError> {
+) -> Result<Consolidator, StoreError> {
     let index = GalleryIndex::load(Arc::clone(&store) as Arc<dyn Store>, 5).await?;
-    let Rules { policy, projection, actor, .. } = rules();
-    let rules = RegisterRules { policy, scale: sparks_faces::scale, projection, actor, lag };
-    Ok(Register::new(store, objects, Arc::new(index), Arc::new(sparks_engine::Silent), Arc::new(SystemClock), rules))
+    let PipelineConfig { policy, projection, actor, .. } = pipeline_config();
+    let config = ConsolidationConfig { policy, scale: sparks_faces::scale, projection, actor, index_lag: lag };
+    Ok(Consolidator::new(
+        store,
+        objects,
+        Arc::new(index),
+        Arc::new(sparks_engine::NoPublisher),
+        Arc::new(SystemClock),
+        config,
+    ))
 }
 
-/// The persons a photo's row names.
+/// Returns the persons named in a photo's IMAGE row.
 pub async fn persons_in(backend: &Embedded, photo: &Photo) -> Vec<PersonId> {
     let key = sparks_domain::Key::image(&image_of(photo), &uploader());
-    let row = backend.store.get(&key).await.expect("an answer").expect("the photo's row");
-    let persons = row.attributes.get("persons").cloned().expect("an attribute");
-    serde_json::from_value(persons).expect("a list of persons")
+    let row = backend.store.get(&key).await.expect("store answers").expect("IMAGE row exists");
+    let persons = row.attributes.get("persons").cloned().expect("row has persons");
+    serde_json::from_value(persons).expect("persons are person IDs")
 }
 
-/// Works on one message at a time.
+/// Processes one message at a time.
 pub struct Worker {
     queue: Arc<dyn Queue>,
     pipeline: Pipeline,
-    line: Turnstile,
-    /// What it has told others.
-    pub notices: Arc<Notices>,
+    arrival_order: ArrivalOrder,
+    /// What the worker has published.
+    pub publisher: Arc<RecordingPublisher>,
 }
 
-/// Why a worker stopped before everything was done.
+/// Errors that stop a worker before the queue is empty.
 #[derive(Debug)]
-pub enum Stopped {
-    /// It never got to work.
-    Starting(StoreError),
-    /// Its queue was gone.
-    Working(QueueError),
+pub enum WorkerError {
+    /// The gallery could not be loaded.
+    Start(StoreError),
+    /// The queue failed.
+    Queue(QueueError),
 }
 
-/// How often and how long it tries.
-const PERSEVERANCE: Perseverance = Perseverance { max_receives: 5, max_wait: Duration::from_secs(10) };
+/// The retry policy of test workers.
+const RETRY_POLICY: RetryPolicy = RetryPolicy { max_attempts: 5, prerequisite_timeout: Duration::from_secs(10) };
 
 impl Worker {
-    /// A worker whose every call goes through the fuse.
-    pub async fn start(backend: &Embedded, fuse: &Arc<Fuse>) -> Result<Self, Stopped> {
-        let store = fuse.guard(Arc::clone(&backend.store) as Arc<dyn Store>);
-        let objects = fuse.guard(Arc::clone(&backend.objects) as Arc<dyn Objects>);
-        let queue = fuse.guard(Arc::clone(&backend.queue) as Arc<dyn Queue>);
-        let notices = Arc::new(Notices::default());
-        let publisher = fuse.guard(Arc::clone(&notices) as Arc<dyn Publisher>);
-        let pipeline = telling(store, objects, publisher).await.map_err(Stopped::Starting)?;
-        Ok(Self { queue, pipeline, line: Turnstile::default(), notices })
+    /// Starts a worker whose port calls go through a fault plan.
+    pub async fn start(backend: &Embedded, plan: &Arc<FaultPlan>) -> Result<Self, WorkerError> {
+        let store = plan.wrap(Arc::clone(&backend.store) as Arc<dyn Store>);
+        let objects = plan.wrap(Arc::clone(&backend.objects) as Arc<dyn Objects>);
+        let queue = plan.wrap(Arc::clone(&backend.queue) as Arc<dyn Queue>);
+        let publisher = Arc::new(RecordingPublisher::default());
+        let faulty_publisher = plan.wrap(Arc::clone(&publisher) as Arc<dyn Publisher>);
+        let pipeline = pipeline_with_publisher(store, objects, faulty_publisher).await.map_err(WorkerError::Start)?;
+        Ok(Self { queue, pipeline, arrival_order: ArrivalOrder::default(), publisher })
     }
 
-    /// Works until the queue has nothing to do, now or later.
-    pub async fn drain(&self, backend: &Embedded) -> Result<(), Stopped> {
+    /// Processes messages until none is waiting, leased or delayed.
+    pub async fn drain(&self, backend: &Embedded) -> Result<(), WorkerError> {
         loop {
-            if self.next().await.map_err(Stopped::Working)? {
+            if self.next().await.map_err(WorkerError::Queue)? {
                 continue;
             }
-            let depth = backend.queue.depth().await.map_err(Stopped::Working)?;
+            let depth = backend.queue.depth().await.map_err(WorkerError::Queue)?;
             if depth.waiting + depth.leased + depth.delayed == 0 {
                 return Ok(());
             }
@@ -201,29 +214,29 @@ impl Worker {
         }
     }
 
-    /// Works off the next message, if there is one.
+    /// Processes the next message. Returns false if there is none.
     pub async fn next(&self) -> Result<bool, QueueError> {
         let Some(delivery) = self.queue.receive(1).await?.pop() else { return Ok(false) };
-        let turn = self.line.ticket();
-        let result = match understand(&delivery.body, BUCKET) {
+        let slot = self.arrival_order.slot();
+        let result = match parse_message(&delivery.body, BUCKET) {
             Err(malformed) => Err(malformed.into()),
-            Ok(requests) => self.handle(requests, &turn).await,
+            Ok(requests) => self.handle(requests, &slot).await,
         };
-        let settlement = PERSEVERANCE.settlement(&result, &delivery, SystemClock.now());
+        let settlement = RETRY_POLICY.settlement(&result, &delivery, SystemClock.now());
         self.queue.settle(delivery, settlement).await?;
         Ok(true)
     }
 
-    async fn handle(&self, requests: Vec<Request>, turn: &Ticket) -> Result<(), Failure> {
+    async fn handle(&self, requests: Vec<Request>, slot: &ArrivalSlot) -> Result<(), Failure> {
         for request in requests {
-            self.pipeline.handle(request, turn).await?;
+            self.pipeline.handle(request, slot).await?;
         }
         Ok(())
     }
 }
 
-/// Works on everything in the folder, without faults.
+/// Processes all messages of a data folder without faults.
 pub async fn drain(backend: &Embedded) {
-    let worker = Worker::start(backend, &Fuse::counting()).await.expect("a worker");
-    worker.drain(backend).await.expect("a queue without work");
+    let worker = Worker::start(backend, &FaultPlan::without_faults()).await.expect("worker starts");
+    worker.drain(backend).await.expect("queue drains");
 }

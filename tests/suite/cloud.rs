@@ -1,30 +1,30 @@
-//! The backend in the cloud, on an emulator.
-#![allow(clippy::unwrap_used, missing_docs, reason = "a test that meets the unexpected may stop")]
+//! The AWS, Pinecone and Rekognition adapters, and the binary in an AWS account, on local servers.
+#![allow(clippy::unwrap_used, missing_docs, reason = "a failed unwrap fails the test")]
 
 mod cloud {
+    mod access_denied;
     mod account;
     mod adopt;
-    mod crowds;
-    mod denial;
     mod deployment;
     mod doctor;
-    mod faults;
-    mod group;
-    mod guest;
-    mod identity;
-    mod load;
+    mod dynamodb_faults;
+    mod group_photos;
+    mod identity_conflicts;
+    mod large_deletion;
+    mod load_test;
+    mod notification_routes;
     mod objects;
     mod outage;
-    mod photos;
     mod pinecone;
-    mod platform;
+    mod platform_api;
+    mod platform_client;
+    mod platform_writes;
     mod publisher;
     mod queue;
-    mod readers;
     mod redecide;
     mod rekognition_server;
     mod replicas;
-    mod requests;
+    mod request_counts;
     mod secrets;
     mod setup;
     mod store;

@@ -1,55 +1,55 @@
-//! What a photo means: decisions, states, rows and events, told as given / when / then, as properties and as golden files.
-#![allow(
-    clippy::unwrap_used,
-    missing_docs,
-    reason = "a test that cannot go on should fail right there, and its name says what it is about"
-)]
+//! Tests of the domain: decisions, states, rows and events, by given/when/then, properties and golden files.
+#![allow(clippy::unwrap_used, missing_docs, reason = "a failed unwrap fails the test, whose name documents it")]
 
-#[path = "domain/adopting.rs"]
-mod adopting;
-#[path = "domain/anew.rs"]
-mod anew;
-#[path = "domain/consolidate.rs"]
-mod consolidate;
-#[path = "domain/decide.rs"]
-mod decide;
-#[path = "domain/deleting.rs"]
-mod deleting;
+#[path = "domain/adoption.rs"]
+mod adoption;
+#[path = "domain/biometric_privacy.rs"]
+mod biometric_privacy;
+#[path = "domain/consolidation.rs"]
+mod consolidation;
+#[path = "domain/deletion.rs"]
+mod deletion;
+#[path = "domain/documentation.rs"]
+mod documentation;
 #[path = "domain/drift.rs"]
 mod drift;
-#[path = "domain/evolve.rs"]
-mod evolve;
-#[path = "domain/forgetting.rs"]
-mod forgetting;
-#[path = "domain/golden.rs"]
-mod golden;
+#[path = "domain/forgotten_persons.rs"]
+mod forgotten_persons;
+#[path = "domain/given_when_then.rs"]
+mod given_when_then;
 #[path = "domain/golden_events.rs"]
 mod golden_events;
+#[path = "domain/golden_file.rs"]
+mod golden_file;
 #[path = "domain/golden_items.rs"]
 mod golden_items;
+#[path = "domain/identification.rs"]
+mod identification;
+#[path = "domain/matching.rs"]
+mod matching;
+#[path = "domain/memory_table.rs"]
+mod memory_table;
+#[path = "domain/merge_rows.rs"]
+mod merge_rows;
 #[path = "domain/merges.rs"]
 mod merges;
-#[path = "domain/merging.rs"]
-mod merging;
-#[path = "domain/numbering.rs"]
-mod numbering;
-#[path = "domain/profiles.rs"]
-mod profiles;
-#[path = "domain/project.rs"]
-mod project;
+#[path = "domain/person_numbers.rs"]
+mod person_numbers;
+#[path = "domain/photo_state.rs"]
+mod photo_state;
+#[path = "domain/plain_language.rs"]
+mod plain_language;
+#[path = "domain/profile_pictures.rs"]
+mod profile_pictures;
+#[path = "domain/projection.rs"]
+mod projection;
 #[path = "domain/properties.rs"]
 mod properties;
 #[path = "domain/random_events.rs"]
 mod random_events;
-#[path = "domain/recognise.rs"]
-mod recognise;
-#[path = "domain/repeats.rs"]
-mod repeats;
-#[path = "domain/secrecy.rs"]
-mod secrecy;
-#[path = "domain/story.rs"]
-mod story;
-#[path = "domain/table.rs"]
-mod table;
-#[path = "domain/world.rs"]
-mod world;
+#[path = "domain/redecide.rs"]
+mod redecide;
+#[path = "domain/repeated_commands.rs"]
+mod repeated_commands;
+#[path = "domain/simulation.rs"]
+mod simulation;

@@ -1,26 +1,29 @@
-//! Files and messages that are wrong on purpose, and others to compare with an independent decoder.
-#![allow(clippy::unwrap_used, missing_docs, reason = "a test that meets the unexpected may stop")]
+//! Malformed files and messages must not make decoders or parsers panic, and decoded pixels must be right.
+#![allow(clippy::unwrap_used, missing_docs, reason = "a failed unwrap fails the test")]
 
 mod hostile {
-    mod fuzzed;
+    mod damaged_jpegs;
+    mod fuzz_corpus;
     mod orientation;
-    mod pngs;
+    mod png_formats;
     mod pngsuite;
-    mod torn;
 
     use std::path::PathBuf;
 
-    /// A folder of this crate.
-    fn own(path: &str) -> PathBuf {
+    /// Returns a path in this crate.
+    fn crate_path(path: &str) -> PathBuf {
         PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(path)
     }
 
-    /// Data that is too large for the project: `../shared/data` beside it, or where `SPARKS_TEST_DATA` says.
+    /// Returns a folder of data that is too large for the repository: in `SPARKS_TEST_DATA`, or in `../shared/data`.
     fn data(name: &str) -> Option<PathBuf> {
-        let data = std::env::var_os("SPARKS_TEST_DATA").map_or_else(|| own("../../shared/data"), PathBuf::from);
+        let data = std::env::var_os("SPARKS_TEST_DATA").map_or_else(|| crate_path("../../shared/data"), PathBuf::from);
         let folder = data.join(name);
         if !folder.is_dir() {
-            println!("not tried: there is no {}; SPARKS_TEST_DATA names another place", folder.display());
+            println!(
+                "SKIPPED: {} does not exist; set SPARKS_TEST_DATA to the folder that holds {name}",
+                folder.display()
+            );
             return None;
         }
         Some(folder)

@@ -1,28 +1,30 @@
-//! The ports: what adapters promise, and what the pipeline makes of it when something breaks.
-#![allow(clippy::unwrap_used, missing_docs, reason = "a test that meets the unexpected may stop")]
+//! Port contracts on the embedded adapters, and the pipeline over them under crashes, outages, races and redelivery.
+#![allow(clippy::unwrap_used, missing_docs, reason = "a test may stop at the first unexpected result")]
 
 mod ports {
-    mod adopted;
-    mod broken_maintenance;
-    mod broken_objects;
-    mod broken_queue;
-    mod broken_store;
-    mod crash;
-    mod crowds;
-    mod deleted;
-    mod deleted_crash;
-    mod embedded;
-    mod forgotten;
-    mod identity;
-    mod joined;
-    mod joined_crash;
-    mod lagging;
-    mod messages;
-    mod messages_fuzzed;
-    mod migration;
-    mod profile;
+    mod adoption;
+    mod concurrent_deletion;
+    mod contract_detects_broken_maintenance;
+    mod contract_detects_broken_objects;
+    mod contract_detects_broken_queue;
+    mod contract_detects_broken_store;
+    mod data_folders;
+    mod deletion_crash;
+    mod embedded_adapters;
+    mod face_review;
+    mod golden_messages;
+    mod group_photos;
+    mod merge_crash;
+    mod message_fuzzing;
+    mod person_allocation;
+    mod person_merge;
+    mod photo_crash;
+    mod photo_deletion;
+    mod processed_album;
+    mod profile_pictures;
     mod rebuild;
-    mod rebuild_deleted;
+    mod rebuild_after_deletion;
     mod redelivery;
-    mod reviewed;
+    mod schema_migration;
+    mod stale_indexes;
 }

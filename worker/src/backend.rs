@@ -1,49 +1,50 @@
-//! Where everything is, whatever it is made of.
+//! The backend of a command: a data folder or the cloud, behind the same ports.
 
 use std::sync::Arc;
 
 use sparks_embedded::Embedded;
-use sparks_engine::{DeadLetters, Maintenance, Objects, Platform, Publisher, Queue};
+use sparks_engine::{DeadLetters, Maintenance, Objects, PlatformClient, Publisher, Queue};
 
-use crate::wiring::WrongUse;
+use crate::wiring::UsageError;
 
 /// The ports of a backend.
 #[derive(Clone)]
 pub struct Backend {
-    /// Table, log and signatures.
+    /// Table, event log and face signatures.
     pub store: Arc<dyn Maintenance>,
-    /// Originals and pictures.
+    /// Originals, variants and crops.
     pub objects: Arc<dyn Objects>,
-    /// Work to do.
+    /// Work queue.
     pub queue: Arc<dyn Queue>,
-    /// What could not be done.
-    pub letters: Arc<dyn DeadLetters>,
-    /// The platform's own part, for whoever plays it.
-    pub platform: Arc<dyn Platform>,
-    /// What others are told.
+    /// Messages that could not be processed.
+    pub dead_letters: Arc<dyn DeadLetters>,
+    /// The uploading side of the platform, for the load test.
+    #[cfg_attr(not(feature = "tools"), allow(dead_code, reason = "only the load test uploads through it"))]
+    pub platform: Arc<dyn PlatformClient>,
+    /// Publisher of event notifications.
     pub publisher: Arc<dyn Publisher>,
-    /// What people call it.
-    pub place: String,
-    /// The data folder, where it is one.
+    /// Name of the data folder or table, for messages.
+    pub location: String,
+    /// The data folder, unless the backend is in the cloud.
     pub folder: Option<Arc<Embedded>>,
 }
 
 impl Backend {
-    /// The data folder, for what is done nowhere else.
-    pub fn folder(&self, what: &str, instead: &str) -> Result<&Arc<Embedded>, WrongUse> {
-        self.folder.as_ref().ok_or_else(|| WrongUse(format!("{what} needs a data folder: {instead}")))
+    /// Returns the data folder, or an error that says what to use `instead` of `what` in the cloud.
+    pub fn require_folder(&self, what: &str, instead: &str) -> Result<&Arc<Embedded>, UsageError> {
+        self.folder.as_ref().ok_or_else(|| UsageError(format!("{what} needs a data folder: {instead}")))
     }
 
-    /// Everything in a data folder.
-    pub fn of_folder(folder: Arc<Embedded>, place: String) -> Self {
+    /// Returns the ports of a data folder.
+    pub fn in_folder(folder: Arc<Embedded>, location: String) -> Self {
         Self {
             store: Arc::clone(&folder.store) as Arc<_>,
             objects: Arc::clone(&folder.objects) as Arc<_>,
             queue: Arc::clone(&folder.queue) as Arc<_>,
             platform: Arc::clone(&folder.platform) as Arc<_>,
-            letters: Arc::clone(&folder.queue) as Arc<_>,
+            dead_letters: Arc::clone(&folder.queue) as Arc<_>,
             publisher: Arc::clone(&folder.publisher) as Arc<_>,
-            place,
+            location,
             folder: Some(folder),
         }
     }

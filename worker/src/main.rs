@@ -1,23 +1,24 @@
 //! The `sparks` command.
 
+#![allow(
+    rustdoc::broken_intra_doc_links,
+    reason = "doc comments of the command line are help texts, with [default: ...]"
+)]
+
 mod backend;
 mod cli;
 mod commands;
 mod consumer;
-mod cost;
-mod darkroom;
-mod draw;
-mod evaluate;
+mod decoder;
 mod inbox;
 mod ingest;
-mod load;
 mod output;
 mod rate;
 mod run;
-mod share;
 mod since;
-mod span;
 mod telemetry;
+#[cfg(feature = "tools")]
+mod tools;
 mod upload;
 mod wiring;
 
@@ -28,27 +29,26 @@ use clap::Parser;
 use cli::{Cli, Command};
 use output::Output;
 use telemetry::logs;
-use wiring::WrongUse;
+use wiring::UsageError;
 
 fn main() -> ExitCode {
-    // Whoever decodes photos needs neither threads nor logs, and nobody is to type this.
-    if std::env::args_os().nth(1).is_some_and(|command| command == darkroom::COMMAND) {
-        return darkroom::serve().map_or_else(|error| complain(&error.into()), |()| ExitCode::SUCCESS);
+    // A decoder process, started by the worker itself: it needs neither a runtime nor logs.
+    if std::env::args_os().nth(1).is_some_and(|command| command == decoder::COMMAND) {
+        return decoder::serve().map_or_else(|error| report_error(&error.into()), |()| ExitCode::SUCCESS);
     }
     let cli = Cli::parse();
-    let runs = matches!(cli.command, Command::Run(_) | Command::RekognitionServer(_));
-    logs::start(if runs { logs::Style::Worker } else { logs::Style::Command });
+    logs::start(if cli.command.is_service() { logs::LogProfile::Worker } else { logs::LogProfile::Command });
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
-        Err(error) => return complain(&anyhow::Error::new(error).context("cannot start")),
+        Err(error) => return report_error(&anyhow::Error::new(error).context("failed to start the async runtime")),
     };
     let mut output = Output::new(cli.global.json);
-    let done = runtime.block_on(run(cli, &mut output));
-    match done.and_then(|code| output.flush().map(|()| code).map_err(Into::into)) {
+    let result = runtime.block_on(run(cli, &mut output));
+    match result.and_then(|code| output.flush().map(|()| code).map_err(Into::into)) {
         Ok(code) => code,
-        // Whoever reads us has seen enough.
+        // The reader, such as `head`, has closed the pipe.
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
-        Err(error) => complain(&error),
+        Err(error) => report_error(&error),
     }
 }
 
@@ -57,11 +57,9 @@ async fn run(cli: Cli, output: &mut Output) -> anyhow::Result<ExitCode> {
     match cli.command {
         Command::Ingest(args) => commands::ingest::run(global, args, output).await,
         Command::Run(args) => commands::run::run(global, args).await,
-        Command::Load(args) => commands::load::run(global, args, output).await,
         Command::Send(args) => commands::send::run(global, args, output).await,
         Command::Dlq(args) => commands::dlq::run(global, args, output).await,
         Command::Backfill(args) => commands::backfill::run(global, args, output).await,
-        Command::Cost => commands::cost::run(global, output).await,
         Command::Redecide(args) => commands::redecide::run(global, args, output).await,
         Command::Adopt(args) => commands::adopt::run(global, args, output).await,
         Command::Tail(args) => commands::tail::run(global, args, output).await,
@@ -77,19 +75,18 @@ async fn run(cli: Cli, output: &mut Output) -> anyhow::Result<ExitCode> {
         Command::Explain(args) => commands::explain::run(global, args, output).await,
         Command::Persons(args) => commands::persons::run(global, args, output).await,
         Command::Models => commands::models::run(output),
-        Command::Faces(args) => commands::faces::run(global, args, output).await,
-        Command::RekognitionServer(args) => commands::rekognition_server::run(global, args, output).await,
-        Command::Synth(args) => commands::synth::run(args, output),
+        #[cfg(feature = "tools")]
+        Command::Tool(tool) => tools::run(global, tool, output).await,
         Command::Completions { shell } => commands::completions::run(shell, output),
     }
 }
 
-/// Exit code 2 says that the call or a setting is wrong; 1 that the work failed.
-fn complain(error: &anyhow::Error) -> ExitCode {
+/// Prints the error. Returns exit code 2 for wrong usage or settings, and 1 for failed work.
+fn report_error(error: &anyhow::Error) -> ExitCode {
     eprintln!("error: {error:#}");
-    let wrong_use =
-        error.downcast_ref::<WrongUse>().is_some() || error.downcast_ref::<sparks_config::ConfigError>().is_some();
-    ExitCode::from(if wrong_use { 2 } else { 1 })
+    let is_usage_error =
+        error.downcast_ref::<UsageError>().is_some() || error.downcast_ref::<sparks_config::ConfigError>().is_some();
+    ExitCode::from(if is_usage_error { 2 } else { 1 })
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {

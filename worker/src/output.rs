@@ -1,4 +1,4 @@
-//! What people and scripts read.
+//! Printing to standard output, and progress bars on standard error.
 
 use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
 
@@ -13,51 +13,51 @@ pub struct Output {
 }
 
 impl Output {
-    /// Prints JSON if told to.
+    /// Locks standard output. `json` selects the output for scripts.
     pub fn new(json: bool) -> Self {
         Self { out: BufWriter::new(io::stdout().lock()), json }
     }
 
-    /// Whether a script reads.
+    /// Whether to print JSON.
     pub fn is_json(&self) -> bool {
         self.json
     }
 
-    /// Whether a person reads.
+    /// Whether standard output is a terminal.
     pub fn is_terminal(&self) -> bool {
         io::stdout().is_terminal()
     }
 
-    /// How wide a person's window is.
+    /// Returns the width of the terminal in columns.
     pub fn width(&self) -> Option<usize> {
         Table::new().width().map(usize::from)
     }
 
-    /// A line of text.
+    /// Prints a line of text.
     pub fn line(&mut self, text: impl std::fmt::Display) -> io::Result<()> {
         writeln!(self.out, "{text}")
     }
 
-    /// One JSON object on one line.
+    /// Prints a JSON value on one line.
     pub fn json(&mut self, value: &Value) -> io::Result<()> {
         serde_json::to_writer(&mut self.out, value)?;
         writeln!(self.out)
     }
 
-    /// JSON for eyes.
+    /// Prints an indented JSON value.
     pub fn pretty(&mut self, value: &Value) -> io::Result<()> {
         serde_json::to_writer_pretty(&mut self.out, value)?;
         writeln!(self.out)
     }
 
-    /// Columns that align, under a header.
+    /// Prints aligned columns under a header.
     pub fn table(&mut self, header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> io::Result<()> {
         let mut table = Table::new();
         table.set_header(header).add_rows(rows);
         self.print(table)
     }
 
-    /// Columns that align.
+    /// Prints aligned columns without a header.
     pub fn columns(&mut self, rows: impl IntoIterator<Item = Vec<String>>) -> io::Result<()> {
         let mut table = Table::new();
         table.add_rows(rows);
@@ -75,37 +75,38 @@ impl Output {
         Ok(())
     }
 
-    /// Hands everything over.
+    /// Flushes the buffer.
     pub fn flush(&mut self) -> io::Result<()> {
         self.out.flush()
     }
 }
 
-/// A bar on a terminal, nothing otherwise.
-pub fn progress(length: u64, what: &str) -> ProgressBar {
+/// Returns a progress bar, hidden unless standard error is a terminal.
+pub fn progress_bar(length: u64, label: &str) -> ProgressBar {
     if !io::stderr().is_terminal() {
         return ProgressBar::hidden();
     }
-    let bar = ProgressBar::new(length).with_message(what.to_owned());
+    let bar = ProgressBar::new(length).with_message(label.to_owned());
     let style = ProgressStyle::with_template("{msg} {bar:32} {human_pos}/{human_len} {per_sec} {eta}");
     bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }
 
-/// A text of somebody else's in at most so many characters of one line, without anything that a terminal would obey.
-pub fn brief(text: &str, most: usize) -> String {
+/// Returns an untrusted text as one line of at most `max_chars` characters. Control characters become spaces, so that
+/// the text cannot control the terminal.
+pub fn one_line(text: &str, max_chars: usize) -> String {
     let mut text = text.chars().map(|c| if c.is_control() { ' ' } else { c });
-    let mut brief: String = text.by_ref().take(most).collect();
+    let mut line: String = text.by_ref().take(max_chars).collect();
     if text.next().is_some() {
-        brief.pop();
-        brief.push('…');
+        line.pop();
+        line.push('…');
     }
-    brief
+    line
 }
 
-/// A text of somebody else's as it is, without anything that a terminal would obey.
-pub fn harmless(text: &str) -> String {
-    let harmless = |c: char| if c.is_control() && c != '\n' && c != '\t' { char::REPLACEMENT_CHARACTER } else { c };
-    text.chars().map(harmless).collect()
+/// Returns an untrusted text with its lines, but without control characters, so that it cannot control the terminal.
+pub fn sanitize(text: &str) -> String {
+    let replace = |c: char| if c.is_control() && c != '\n' && c != '\t' { char::REPLACEMENT_CHARACTER } else { c };
+    text.chars().map(replace).collect()
 }
 
 #[cfg(test)]
@@ -113,14 +114,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_is_cut_with_a_sign_that_it_was() {
-        assert_eq!(brief("äbc", 3), "äbc");
-        assert_eq!(brief("äbcd", 3), "äb…");
-        assert_eq!(brief("a\nb\u{1b}[2J", 9), "a b [2J");
+    fn a_shortened_line_ends_with_an_ellipsis() {
+        assert_eq!(one_line("äbc", 3), "äbc");
+        assert_eq!(one_line("äbcd", 3), "äb…");
+        assert_eq!(one_line("a\nb\u{1b}[2J", 9), "a b [2J");
     }
 
     #[test]
-    fn a_terminal_obeys_nobody_else() {
-        assert_eq!(harmless("a\n\tb\u{1b}[2J\r"), "a\n\tb\u{fffd}[2J\u{fffd}");
+    fn untrusted_text_cannot_control_the_terminal() {
+        assert_eq!(sanitize("a\n\tb\u{1b}[2J\r"), "a\n\tb\u{fffd}[2J\u{fffd}");
     }
 }

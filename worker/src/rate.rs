@@ -1,38 +1,38 @@
-//! How quickly something may be done.
+//! A rate limit typed on the command line.
 
 use std::{fmt, str::FromStr, time::Duration};
 
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
-/// At most so much in a time.
+/// A maximum number of operations per unit of time, stored as the pause between two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rate(Duration);
 
-/// A text that is no rate.
+/// A text that is not a rate.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no rate: write 10 or 10/s for ten a second, 5/min for five a minute")]
-pub struct NoRate(String);
+#[error("{0:?} is not a rate: write 10 or 10/s for ten per second, 5/min for five per minute")]
+pub struct InvalidRate(String);
 
 impl Rate {
-    /// A clock that ticks once for each, the first time at once. What was slow is not made up for.
-    pub fn ticks(self) -> Interval {
-        let mut ticks = interval(self.0);
-        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        ticks
+    /// Returns a timer that ticks once per operation, the first time at once. Missed ticks are not made up for.
+    pub fn interval(self) -> Interval {
+        let mut interval = interval(self.0);
+        interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        interval
     }
 }
 
 impl fmt::Display for Rate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let each_second = 1.0 / self.0.as_secs_f64();
-        if each_second >= 1.0 { write!(f, "{each_second:.0}/s") } else { write!(f, "{:.0}/h", each_second * 3600.0) }
+        let per_second = 1.0 / self.0.as_secs_f64();
+        if per_second >= 1.0 { write!(f, "{per_second:.0}/s") } else { write!(f, "{:.0}/h", per_second * 3600.0) }
     }
 }
 
 impl FromStr for Rate {
-    type Err = NoRate;
+    type Err = InvalidRate;
 
-    fn from_str(text: &str) -> Result<Self, NoRate> {
+    fn from_str(text: &str) -> Result<Self, InvalidRate> {
         let (number, unit) = text.split_once('/').unwrap_or((text, "s"));
         let seconds = match unit {
             "s" | "sec" => 1,
@@ -42,7 +42,7 @@ impl FromStr for Rate {
         };
         let number: u32 = number.parse().unwrap_or_default();
         let pause = Duration::from_secs(seconds).checked_div(number).unwrap_or_default();
-        if pause.is_zero() { Err(NoRate(text.to_owned())) } else { Ok(Self(pause)) }
+        if pause.is_zero() { Err(InvalidRate(text.to_owned())) } else { Ok(Self(pause)) }
     }
 }
 
@@ -51,16 +51,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_rate_is_a_pause_between_two() {
+    fn a_rate_is_stored_as_the_pause_between_two_operations() {
         for (text, millis) in [("10", 100), ("10/s", 100), ("1/s", 1000), ("5/min", 12_000), ("2/h", 1_800_000)] {
             assert_eq!(text.parse(), Ok(Rate(Duration::from_millis(millis))), "{text}");
         }
     }
 
     #[test]
-    fn anything_else_is_refused() {
+    fn other_texts_are_rejected() {
         for text in ["", "0", "0/s", "-1", "1.5", "ten", "10/", "10/day", "/s", "4294967295"] {
-            assert_eq!(text.parse::<Rate>(), Err(NoRate(text.to_owned())));
+            assert_eq!(text.parse::<Rate>(), Err(InvalidRate(text.to_owned())));
         }
     }
 }

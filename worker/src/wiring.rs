@@ -1,179 +1,103 @@
-//! From settings to a running worker: the only place that names two adapters.
+//! Builds the worker from the settings: the only module that names more than one adapter.
 
-mod senses;
+mod cloud;
+mod face_backends;
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    path::PathBuf,
+    sync::{Arc, Once},
+    time::Duration,
+};
 
 use anyhow::Context;
-use sparks_aws::{
-    Access, CloudPlatform, Connection, DynamoStore, Endpoints, Estate, Queues, S3Objects, Setup, SnsPublisher,
-    SqsQueue, Tables, Timing, Topics,
-};
-use sparks_config::{Backend as Where, Loaded, Settings, TaggingKey as TaggingSetting};
+use sparks_config::{Backend as BackendKind, Loaded, Settings, TaggingKey as TaggingSetting};
 use sparks_domain::{Projection, TaggingKey};
-use sparks_embedded::{Embedded, Patience};
+use sparks_embedded::{Embedded, QueueConfig};
 use sparks_engine::{
-    Announcements, Clock, Cpu, Darkroom, GalleryIndex, Perseverance, Pipeline, Ports, Publisher, Rebuilder, Register,
-    RegisterRules, Rules, Silent, Snapshots, Store, SystemClock,
+    Clock, ConsolidationConfig, Consolidator, CpuPool, GalleryIndex, ImageProcessor, NoPublisher, Pipeline,
+    PipelineConfig, Ports, PublishConfig, Publisher, Rebuilder, RetryPolicy, SnapshotStore, Store, SystemClock,
 };
-use sparks_media::{CropSpec, Fit, Lab, Limits, VariantSpec};
+use sparks_media::{CropSpec, Fit, Limits, LocalImageProcessor, VariantSpec};
 
-pub use senses::{
-    Senses, collection, dimensions, gallery_policy, local_engine, pinecone, policy, recogniser, without_service,
+pub use cloud::{doctor, setup};
+#[cfg(feature = "tools")]
+pub use face_backends::embedders;
+pub use face_backends::{
+    FaceBackends, gallery_policy, local_analyzer_only, local_engine, pinecone, policy, rekognition_collection,
+    signature_dimensions,
 };
 
 use crate::{
-    backend::Backend, cli::Global, consumer::Consumer, darkroom::Isolated, telemetry::metrics::Metrics,
+    backend::Backend, cli::Global, consumer::Consumer, decoder::IsolatedImageProcessor, telemetry::metrics::Metrics,
     upload::Uploader,
 };
 
-/// A call that cannot be meant like this. Exit code 2.
+/// Wrong usage of a command or a wrong setting. Ends the program with exit code 2.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-pub struct WrongUse(pub String);
+pub struct UsageError(pub String);
 
-/// Who the log says decided.
+/// The actor written to every event.
 pub const ACTOR: &str = concat!("sparks/", env!("CARGO_PKG_VERSION"));
 
-/// The settings, with these flags of a command over the rest.
+/// Loads the settings. `flags` (key, name of the flag, value) take precedence over file and environment.
 pub fn settings(global: &Global, flags: &[(&str, &str, toml::Value)]) -> Result<Loaded, sparks_config::ConfigError> {
+    // Some commands load the settings more than once, but each deprecated key is logged once.
+    static WARN: Once = Once::new();
     let data = global.data.as_ref().map(|data| ("data", "--data", data.display().to_string().into()));
     let flags: Vec<_> = data.into_iter().chain(flags.iter().cloned()).collect();
     let environment =
         std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
-    sparks_config::load(global.config.as_deref(), environment, &flags)
+    let loaded = sparks_config::load(global.config.as_deref(), environment, &flags)?;
+    WARN.call_once(|| {
+        for deprecation in &loaded.deprecations {
+            tracing::warn!(origin = %deprecation.origin, "{deprecation}");
+        }
+    });
+    Ok(loaded)
 }
 
-/// Opens the backend that the settings name, which must be there.
+/// Opens the backend that the settings name. Returns an error if it does not exist.
 pub async fn open(settings: &Settings) -> anyhow::Result<Backend> {
     match settings.backend {
-        Where::Aws => open_cloud(settings).await,
-        Where::Embedded => {
-            let folder = Embedded::open(&settings.data, patience(settings)).map_err(|error| match error {
-                sparks_embedded::OpenError::NotThere(_) => WrongUse(error.to_string()).into(),
-                error => anyhow::Error::new(error).context("cannot open the data folder"),
+        BackendKind::Aws => cloud::open(settings).await,
+        BackendKind::Embedded => {
+            let folder = Embedded::open(&settings.data, queue_timing(settings)).map_err(|error| match error {
+                sparks_embedded::OpenError::Missing(_) => UsageError(error.to_string()).into(),
+                error => anyhow::Error::new(error).context("failed to open the data folder"),
             })?;
-            Ok(Backend::of_folder(Arc::new(folder), settings.data.display().to_string()))
+            Ok(Backend::in_folder(Arc::new(folder), settings.data.display().to_string()))
         }
     }
 }
 
-/// Opens the backend that the settings name. A data folder is made; what is in the cloud, `sparks setup` makes.
+/// Opens the backend that the settings name. Creates a missing data folder, but no cloud resources: `sparks setup` does.
 pub async fn open_or_create(settings: &Settings) -> anyhow::Result<Backend> {
     match settings.backend {
-        Where::Aws => open_cloud(settings).await,
-        Where::Embedded => {
-            let context = || "cannot open the data folder (another one can be named with --data)";
-            let folder = Embedded::open_or_create(&settings.data, patience(settings)).with_context(context)?;
-            Ok(Backend::of_folder(Arc::new(folder), settings.data.display().to_string()))
+        BackendKind::Aws => cloud::open(settings).await,
+        BackendKind::Embedded => {
+            let context = || "failed to open the data folder; choose another with --data";
+            let folder = Embedded::open_or_create(&settings.data, queue_timing(settings)).with_context(context)?;
+            Ok(Backend::in_folder(Arc::new(folder), settings.data.display().to_string()))
         }
     }
 }
 
-async fn open_cloud(settings: &Settings) -> anyhow::Result<Backend> {
-    let (aws, connection) = (&settings.aws, connection(settings).await);
-    let lanes = u16::try_from(aws.lanes).unwrap_or(u16::MAX);
-    let store = DynamoStore::open(&connection, tables(settings), lanes).await.context("cannot open the tables")?;
-    let dead = SqsQueue::url(&connection, &aws.dead_letter_queue).await?;
-    let waiting = match optional(&aws.waiting_queue) {
-        Some(waiting) => Some(SqsQueue::url(&connection, &waiting).await?),
-        None => None,
-    };
-    let queues = Queues { work: SqsQueue::url(&connection, &aws.queue).await?, waiting, dead };
-    let timing = Timing {
-        visibility: Duration::from_secs(settings.queue.visibility_seconds),
-        poll: Duration::from_secs(aws.poll_seconds),
-    };
-    let topics = Topics {
-        thumbnail_completed: topic(&connection, &aws.thumbnails_topic).await?,
-        events: topic(&connection, &aws.events_topic).await?,
-    };
-    let queue = Arc::new(SqsQueue::new(&connection, queues, timing, settings.queue.max_deaths));
-    let uploads = optional(&aws.uploads_topic);
-    let platform = CloudPlatform::new(&connection, &settings.bucket, &aws.table, &aws.queue, uploads.as_deref());
-    Ok(Backend {
-        store: Arc::new(store),
-        objects: Arc::new(S3Objects::new(&connection, &settings.bucket)),
-        platform: Arc::new(platform),
-        letters: Arc::clone(&queue) as Arc<_>,
-        queue,
-        publisher: Arc::new(SnsPublisher::new(&connection, topics)),
-        place: format!("table {}", aws.table),
-        folder: None,
-    })
-}
-
-async fn topic(connection: &Connection, name: &str) -> anyhow::Result<Option<String>> {
-    match optional(name) {
-        Some(name) => Ok(Some(SnsPublisher::arn(connection, &name).await?)),
-        None => Ok(None),
-    }
-}
-
-/// The way to the cloud.
-async fn connection(settings: &Settings) -> Connection {
-    let aws = &settings.aws;
-    let access = Access {
-        region: optional(&aws.region),
-        endpoint: optional(&aws.endpoint),
-        endpoints: Endpoints {
-            dynamodb: optional(&aws.endpoints.dynamodb),
-            s3: optional(&aws.endpoints.s3),
-            sqs: optional(&aws.endpoints.sqs),
-            sns: optional(&aws.endpoints.sns),
-            rekognition: optional(&aws.endpoints.rekognition),
-            ssm: optional(&aws.endpoints.ssm),
-            sts: optional(&aws.endpoints.sts),
-        },
-        keys: None,
-    };
-    Connection::open(&access).await
-}
-
-fn tables(settings: &Settings) -> Tables {
-    let aws = &settings.aws;
-    Tables { platform: aws.table.clone(), log: aws.log_table.clone(), faces: aws.faces_table.clone() }
-}
-
-/// Who makes what is missing in the cloud, and what that is.
-pub async fn setup(settings: &Settings, dry_run: bool) -> (Setup, Estate) {
-    (Setup::new(&connection(settings).await, dry_run), estate(settings))
-}
-
-/// Who looks at what is there in the cloud, and what that should be.
-pub async fn doctor(settings: &Settings) -> (sparks_aws::Doctor, Estate) {
-    let doctor = sparks_aws::Doctor::new(&connection(settings).await, settings.queue.max_receives);
-    (doctor, estate(settings))
-}
-
-/// Everything in the cloud, by name.
-fn estate(settings: &Settings) -> Estate {
-    let aws = &settings.aws;
-    Estate {
-        tables: tables(settings),
-        bucket: settings.bucket.clone(),
-        prefixes: ["originals/", "profiles/", "profile-pictures/"].map(str::to_owned).to_vec(),
-        work: aws.queue.clone(),
-        waiting: optional(&aws.waiting_queue),
-        dead: aws.dead_letter_queue.clone(),
-        uploads: optional(&aws.uploads_topic),
-        notices: [&aws.thumbnails_topic, &aws.events_topic].into_iter().filter_map(|name| optional(name)).collect(),
-        visibility: settings.queue.visibility_seconds,
-        max_deaths: settings.queue.max_deaths,
-    }
-}
-
-/// A setting that is left empty says nothing.
+/// Returns the trimmed text of a setting, or `None` if it is empty.
 fn optional(text: &str) -> Option<String> {
     Some(text.trim().to_owned()).filter(|text| !text.is_empty())
 }
 
-fn patience(settings: &Settings) -> Patience {
+/// Returns the visibility timeout and crash limit of the queue in a data folder.
+fn queue_timing(settings: &Settings) -> QueueConfig {
     let queue = &settings.queue;
-    Patience { visibility: Duration::from_secs(queue.visibility_seconds), max_deaths: queue.max_deaths }
+    QueueConfig {
+        visibility_timeout: Duration::from_secs(queue.visibility_timeout_seconds),
+        max_crashes: queue.max_crashes,
+    }
 }
 
-/// How many photos are worked on at once.
+/// Returns the number of photos processed at the same time.
 pub fn jobs(settings: &Settings) -> usize {
     match settings.jobs {
         0 => std::thread::available_parallelism().map_or(1, usize::from),
@@ -181,51 +105,51 @@ pub fn jobs(settings: &Settings) -> usize {
     }
 }
 
-/// Everybody known. A data folder tells that at once; what is far away, a snapshot tells.
-pub async fn index(settings: &Settings, backend: &Backend) -> anyhow::Result<Arc<GalleryIndex>> {
+/// Loads the gallery of all known persons. In the cloud it starts from a snapshot, which saves reading the whole log.
+pub async fn gallery_index(settings: &Settings, backend: &Backend) -> anyhow::Result<Arc<GalleryIndex>> {
     let (store, candidates) = (Arc::clone(&backend.store), settings.faces.candidates);
-    let index = match optional(&settings.aws.gallery_snapshot).filter(|_| settings.backend == Where::Aws) {
+    let index = match optional(&settings.aws.gallery_snapshot).filter(|_| settings.backend == BackendKind::Aws) {
         Some(key) => {
-            let snapshots = Snapshots::new(Arc::clone(&backend.objects), key);
-            GalleryIndex::resume(store, candidates, snapshots).await?
+            let snapshots = SnapshotStore::new(Arc::clone(&backend.objects), key);
+            GalleryIndex::load_with_snapshot(store, candidates, snapshots).await?
         }
         None => GalleryIndex::load(store, candidates).await?,
     };
     Ok(Arc::new(index))
 }
 
-/// The way of a photo over this backend.
+/// Builds the pipeline that processes a photo.
 pub fn pipeline(
     settings: &Settings,
     backend: &Backend,
-    cpu: Cpu,
-    senses: &Senses,
+    cpu: CpuPool,
+    face_backends: &FaceBackends,
     gallery: Arc<GalleryIndex>,
     metrics: &Metrics,
-) -> Result<Pipeline, WrongUse> {
-    let index = senses.index(settings, backend, &cpu, gallery)?;
+) -> Result<Pipeline, UsageError> {
+    let index = face_backends.index(settings, backend, &cpu, gallery)?;
     let ports = Ports {
         objects: Arc::clone(&backend.objects),
         store: Arc::clone(&backend.store) as Arc<dyn Store>,
-        darkroom: darkroom(settings),
-        analyzer: Arc::clone(&senses.analyzer),
+        image_processor: image_processor(settings),
+        analyzer: Arc::clone(&face_backends.analyzer),
         index,
         publisher: Arc::clone(&backend.publisher),
         meter: Arc::new(metrics.clone()),
         clock: clock(),
     };
-    let rules = Rules {
+    let config = PipelineConfig {
         policy: policy(settings)?,
         projection: projection(settings),
         max_bytes: settings.limits.max_bytes,
         actor: ACTOR.to_owned(),
         bucket: settings.bucket.clone(),
-        announcements: Announcements { thumbnails: settings.publish.thumbnails, events: settings.publish.events },
+        publish: PublishConfig { thumbnails: settings.publish.thumbnails, events: settings.publish.events },
     };
-    Ok(Pipeline::new(ports, cpu, rules))
+    Ok(Pipeline::new(ports, cpu, config))
 }
 
-/// Who works messages off.
+/// Builds the consumer of the work queue, without a circuit breaker.
 pub fn consumer(settings: &Settings, backend: &Backend, pipeline: Arc<Pipeline>, metrics: &Metrics) -> Consumer {
     Consumer {
         queue: Arc::clone(&backend.queue),
@@ -234,67 +158,71 @@ pub fn consumer(settings: &Settings, backend: &Backend, pipeline: Arc<Pipeline>,
         breaker: None,
         metrics: metrics.clone(),
         bucket: settings.bucket.as_str().into(),
-        visibility: Duration::from_secs(settings.queue.visibility_seconds),
-        perseverance: Perseverance {
-            max_receives: settings.queue.max_receives,
-            max_wait: Duration::from_secs(settings.queue.wait_seconds),
+        visibility: Duration::from_secs(settings.queue.visibility_timeout_seconds),
+        retry_policy: RetryPolicy {
+            max_attempts: settings.queue.max_attempts,
+            prerequisite_timeout: Duration::from_secs(settings.queue.prerequisite_timeout_seconds),
         },
-        line: Arc::default(),
+        arrival_order: Arc::default(),
     }
 }
 
-/// Who uploads files, as the platform does.
-pub fn uploader(settings: &Settings, folder: &Arc<Embedded>, pipeline: &Arc<Pipeline>) -> Result<Uploader, WrongUse> {
+/// Builds the uploader that stores files and rows as the platform does.
+pub fn uploader(settings: &Settings, folder: &Arc<Embedded>, pipeline: &Arc<Pipeline>) -> Result<Uploader, UsageError> {
     Ok(Uploader {
         backend: Arc::clone(folder),
         bucket: settings.bucket.clone(),
-        darkroom: pipeline.darkroom(),
+        image_processor: pipeline.image_processor(),
         pipeline: Arc::clone(pipeline),
         clock: clock(),
-        uploader: settings.uploader.parse().map_err(|error| WrongUse(format!("uploader: {error}")))?,
+        uploader: settings.uploader.parse().map_err(|error| UsageError(format!("uploader: {error}")))?,
         max_bytes: settings.limits.max_bytes,
     })
 }
 
-/// Who knows who is who.
-pub fn register(settings: &Settings, backend: &Backend, index: Arc<GalleryIndex>) -> Result<Register, WrongUse> {
-    let rules = RegisterRules {
+/// Builds the consolidator, which finds and merges persons that are the same.
+pub fn consolidator(
+    settings: &Settings,
+    backend: &Backend,
+    index: Arc<GalleryIndex>,
+) -> Result<Consolidator, UsageError> {
+    let config = ConsolidationConfig {
         policy: gallery_policy(settings)?,
         scale: sparks_faces::scale,
         projection: projection(settings),
         actor: ACTOR.to_owned(),
-        // A data folder's indexes are the table's own; those in the cloud come after it, by seconds at the most.
-        lag: match settings.backend {
-            Where::Aws => Duration::from_secs(settings.queue.visibility_seconds),
-            Where::Embedded => Duration::ZERO,
+        // Global secondary indexes in the cloud are eventually consistent, by seconds; those of a data folder never lag.
+        index_lag: match settings.backend {
+            BackendKind::Aws => Duration::from_secs(settings.queue.visibility_timeout_seconds),
+            BackendKind::Embedded => Duration::ZERO,
         },
     };
     let (store, objects) = (Arc::clone(&backend.store), Arc::clone(&backend.objects));
     let publisher: Arc<dyn Publisher> =
-        if settings.publish.events { Arc::clone(&backend.publisher) } else { Arc::new(Silent) };
-    Ok(Register::new(store, objects, index, publisher, clock(), rules))
+        if settings.publish.events { Arc::clone(&backend.publisher) } else { Arc::new(NoPublisher) };
+    Ok(Consolidator::new(store, objects, index, publisher, clock(), config))
 }
 
-/// Who compares the table with the log.
+/// Builds the rebuilder, which compares the table with the event log.
 pub fn rebuilder(settings: &Settings, backend: &Backend) -> Rebuilder {
     Rebuilder::new(Arc::clone(&backend.store), clock(), projection(settings), ACTOR.to_owned())
 }
 
-/// The machine's clock.
+/// Returns the system clock.
 pub fn clock() -> Arc<dyn Clock> {
     Arc::new(SystemClock)
 }
 
-/// Who makes the pictures: in processes of their own, unless the operator wants none.
-pub fn darkroom(settings: &Settings) -> Arc<dyn Darkroom> {
-    match settings.darkroom.isolate {
-        true => Arc::new(Isolated::new(lab(settings), settings)),
-        false => Arc::new(lab(settings)),
+/// Builds the image processor: with decoder processes, unless `decoder.isolate` is off.
+pub fn image_processor(settings: &Settings) -> Arc<dyn ImageProcessor> {
+    match settings.decoder.isolate {
+        true => Arc::new(IsolatedImageProcessor::new(local_image_processor(settings), settings)),
+        false => Arc::new(local_image_processor(settings)),
     }
 }
 
-/// Who makes the pictures, wherever that is.
-pub fn lab(settings: &Settings) -> Lab {
+/// Builds the image processor that works inside this process.
+pub fn local_image_processor(settings: &Settings) -> LocalImageProcessor {
     let limits = Limits {
         max_bytes: settings.limits.max_bytes,
         max_pixels: u64::from(settings.limits.max_megapixels) * 1_000_000,
@@ -302,7 +230,7 @@ pub fn lab(settings: &Settings) -> Lab {
         max_metadata_bytes: settings.limits.max_metadata_bytes,
         max_frames: settings.limits.max_frames,
         max_scans: settings.limits.max_scans,
-        max_memory: settings.limits.max_memory_mb << 20,
+        max_memory: settings.limits.max_memory_mib << 20,
     };
     let variant = |v: &sparks_config::Variant| VariantSpec {
         fit: match v.fit {
@@ -317,7 +245,7 @@ pub fn lab(settings: &Settings) -> Lab {
     };
     let crop = &settings.crop;
     let crop = CropSpec { padding: crop.padding as f32, side: crop.side, quality: crop.quality };
-    Lab::new(limits, variant(&settings.variants.large), variant(&settings.variants.medium), crop)
+    LocalImageProcessor::new(limits, variant(&settings.variants.large), variant(&settings.variants.medium), crop)
 }
 
 fn projection(settings: &Settings) -> Projection {
@@ -328,7 +256,7 @@ fn projection(settings: &Settings) -> Projection {
     Projection { tagging_key }
 }
 
-/// The folder itself, for whoever walks around it.
+/// Returns the absolute path of the data folder, which `sparks ingest` must not walk into.
 pub fn data_folder(settings: &Settings) -> PathBuf {
     settings.data.canonicalize().unwrap_or_else(|_| settings.data.clone())
 }

@@ -1,4 +1,4 @@
-//! The difference between a row as it is and as the log says it should be.
+//! Drift: the differences between the rows of the table and those that the log determines.
 
 use std::fmt;
 
@@ -6,22 +6,22 @@ use serde_json::Value;
 
 use crate::{Attributes, Key, Mutation, Presence};
 
-/// One row that is not as the log says.
+/// One difference between a row and the log.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Difference {
-    /// The row is ours and is not there.
+    /// The row does not exist.
     Missing(Key),
-    /// The row is there and should not be.
+    /// The row exists and should not.
     Stale(Key),
-    /// An attribute of ours has another value.
+    /// An attribute has another value.
     Differs {
         /// The row.
         key: Key,
         /// The attribute.
         attribute: String,
-        /// What the log says.
+        /// The value by the log.
         expected: Value,
-        /// What is there, if anything.
+        /// The value in the row, if any.
         found: Option<Value>,
     },
 }
@@ -30,25 +30,26 @@ impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Missing(key) => write!(f, "{key}: the row is missing"),
-            Self::Stale(key) => write!(f, "{key}: the row should be gone"),
+            Self::Stale(key) => write!(f, "{key}: the row should not exist"),
             Self::Differs { key, attribute, expected, found: Some(found) } => {
-                write!(f, "{key}: {attribute} is {found}, the log says {expected}")
+                write!(f, "{key}: {attribute} is {found}, expected {expected}")
             }
             Self::Differs { key, attribute, expected, found: None } => {
-                write!(f, "{key}: {attribute} is missing, the log says {expected}")
+                write!(f, "{key}: {attribute} is missing, expected {expected}")
             }
         }
     }
 }
 
-/// How the row differs from what the mutation would make of it. A row that only the platform can make is not ours to miss.
+/// Returns how the row differs from the result of the mutation. A missing row that only the platform creates is not a
+/// difference.
 pub fn drift(mutation: &Mutation, row: Option<&Attributes>) -> Vec<Difference> {
     match (mutation, row) {
-        (Mutation::Delete { .. } | Mutation::Take { .. }, None) => Vec::new(),
+        (Mutation::Delete { .. } | Mutation::DeleteExisting { .. }, None) => Vec::new(),
         (Mutation::Set { presence: Presence::Required, .. }, None) => Vec::new(),
-        // What was added once cannot be seen, and what was taken away may be the platform's by now.
-        (Mutation::Add { .. } | Mutation::Clear { .. }, _) => Vec::new(),
-        (Mutation::Delete { key } | Mutation::Take { key }, Some(_)) => vec![Difference::Stale(key.clone())],
+        // A past addition cannot be verified, and a removed attribute may have been written by the platform since.
+        (Mutation::Add { .. } | Mutation::RemoveAttributes { .. }, _) => Vec::new(),
+        (Mutation::Delete { key } | Mutation::DeleteExisting { key }, Some(_)) => vec![Difference::Stale(key.clone())],
         (Mutation::Set { key, .. }, None) => vec![Difference::Missing(key.clone())],
         (Mutation::Set { key, attributes, at_least, .. }, Some(row)) => {
             let other = attributes.iter().filter(|(name, value)| !same(row.get(*name), value));
@@ -65,11 +66,11 @@ pub fn drift(mutation: &Mutation, row: Option<&Attributes>) -> Vec<Difference> {
 }
 
 impl Mutation {
-    /// The row's attributes after the change; `None` if the row is gone.
+    /// Returns the row's attributes after the change; `None` if the row is deleted.
     pub fn apply(&self, row: Option<Attributes>) -> Option<Attributes> {
         match self {
-            Self::Delete { .. } | Self::Take { .. } => None,
-            Self::Clear { attributes, .. } => row.map(|mut row| {
+            Self::Delete { .. } | Self::DeleteExisting { .. } => None,
+            Self::RemoveAttributes { attributes, .. } => row.map(|mut row| {
                 row.retain(|name, _| !attributes.contains(name));
                 row
             }),
@@ -92,7 +93,7 @@ impl Mutation {
     }
 }
 
-/// The number with so much added; none where there is no number.
+/// Returns the sum; `None` if the value is not a number.
 fn sum(found: &Value, amount: i64) -> Option<Value> {
     let Value::Number(number) = found else { return None };
     match number.as_i64().and_then(|number| number.checked_add(amount)) {
@@ -101,7 +102,7 @@ fn sum(found: &Value, amount: i64) -> Option<Value> {
     }
 }
 
-/// Whether the row says the same, if in another spelling: 5.0 is 5.
+/// Returns whether the values are equal; numbers are compared by value (5.0 is 5).
 fn same(found: Option<&Value>, expected: &Value) -> bool {
     match (found, expected) {
         (Some(Value::Number(a)), Value::Number(b)) => a == b || a.as_f64() == b.as_f64(),
@@ -109,8 +110,8 @@ fn same(found: Option<&Value>, expected: &Value) -> bool {
     }
 }
 
-/// The larger of what is there and the floor: numbers by value, texts (times in ISO form) by spelling.
-/// What cannot be compared gives way to the floor.
+/// Returns the larger of the present value and the floor: numbers by value, strings (ISO times) by spelling. A value
+/// that cannot be compared is replaced by the floor.
 fn larger<'a>(found: Option<&'a Value>, floor: &'a Value) -> &'a Value {
     match (found, floor) {
         (Some(found @ Value::Number(a)), Value::Number(b)) if a.as_f64() > b.as_f64() => found,

@@ -1,4 +1,4 @@
-//! Identifiers that cannot be built wrong: each is parsed once, at the edge.
+//! Identifiers, each validated when it is parsed.
 
 use std::{fmt, num::NonZeroU32, str::FromStr};
 
@@ -6,23 +6,24 @@ use serde::{Deserialize, Serialize};
 use svix_ksuid::{Ksuid, KsuidLike};
 use uuid::Uuid;
 
-/// A text that is not the identifier it claims to be.
+/// The error returned when a text is not a valid identifier.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{text:?} is not {expected}")]
 pub struct InvalidId {
-    /// What was given.
+    /// The text.
     pub text: String,
-    /// What would have been right.
+    /// The expected form.
     pub expected: &'static str,
 }
 
-/// A photo: a UUID or a KSUID and nothing else, because it is a bare partition key of a table that holds other rows too.
+/// The ID of a photo: only a UUID or a KSUID, because it is a bare partition key in a table with other rows.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct ImageId(String);
 
 impl ImageId {
-    /// The ID of a photo taken at `unix_seconds` (the KSUID epoch, if earlier or unknown) with this content.
+    /// Returns the ID of a photo taken at `unix_seconds` (the KSUID epoch, if earlier or unknown) with this content
+    /// hash.
     pub fn of_content(unix_seconds: Option<i64>, content: [u8; 16]) -> Self {
         const EPOCH: i64 = 1_400_000_000;
         let seconds = unix_seconds.unwrap_or(EPOCH).clamp(EPOCH, EPOCH + i64::from(u32::MAX)) - EPOCH;
@@ -32,19 +33,19 @@ impl ImageId {
         Self(Ksuid::from_bytes(raw).to_string())
     }
 
-    /// The name under which the faces of a user's pictures of themselves are numbered. No photo has it, and no row.
+    /// Returns the ID under which the faces of a user's profile pictures are numbered. No photo or row has it.
     pub fn of_profile(email: &Email) -> Self {
         const NAMESPACE: Uuid = Uuid::from_u128(0x8f4b_2d3e_6c1a_4e57_9b0d_5a7c_e1f2_3b46);
         Self(Uuid::new_v5(&NAMESPACE, email.as_str().as_bytes()).to_string())
     }
 
-    /// The name under which the face in a person's picture is kept that somebody else made. No photo has it, and no row.
+    /// Returns the ID under which the face in an adopted person's crop is stored. No photo or row has it.
     pub fn of_crop(person: PersonId) -> Self {
         const NAMESPACE: Uuid = Uuid::from_u128(0x2c9e_71d4_05b8_4f63_a1d7_6e0b_93fc_8a25);
         Self(Uuid::new_v5(&NAMESPACE, person.to_string().as_bytes()).to_string())
     }
 
-    /// The ID as text.
+    /// Returns the ID as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -55,7 +56,7 @@ impl FromStr for ImageId {
 
     fn from_str(text: &str) -> Result<Self, InvalidId> {
         let is_uuid = text.len() == 36 && Uuid::try_parse(text).is_ok();
-        // 27 base-62 digits reach further than 20 bytes do; digits sort as their values do, so the largest KSUID is the limit.
+        // 27 base-62 digits can exceed 20 bytes; texts sort as their values do, so the largest KSUID is the limit.
         let is_ksuid = text.len() == 27
             && text.bytes().all(|b| b.is_ascii_alphanumeric())
             && text <= "aWgEPTl1tmebfsQzFP4bxwgy80V";
@@ -67,18 +68,18 @@ impl FromStr for ImageId {
     }
 }
 
-/// A person: `person{N}`, N from 1, never reused.
+/// The ID of a person: `person{N}`, N from 1, never reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct PersonId(NonZeroU32);
 
 impl PersonId {
-    /// The person with this number; there is no person 0.
+    /// Returns the person with this number; there is no person 0.
     pub fn new(number: u32) -> Option<Self> {
         NonZeroU32::new(number).map(Self)
     }
 
-    /// The number behind `person`.
+    /// Returns the number after `person`.
     pub fn number(self) -> u32 {
         self.0.get()
     }
@@ -102,7 +103,7 @@ impl FromStr for PersonId {
     }
 }
 
-/// One face in one photo: `{imageId}#{n}`. The log speaks of faces by this name only, never by their signature.
+/// The ID of one face in one photo: `{imageId}#{n}`. Events refer to faces by ID only, never by signature.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct FaceId {
@@ -113,7 +114,7 @@ pub struct FaceId {
 }
 
 impl FaceId {
-    /// The face in a person's picture that somebody else made.
+    /// Returns the ID of the face in an adopted person's crop.
     pub fn of_crop(person: PersonId) -> Self {
         Self { image: ImageId::of_crop(person), n: 0 }
     }
@@ -136,13 +137,13 @@ impl FromStr for FaceId {
     }
 }
 
-/// An e-mail address, as far as a key needs it: something before and after one `@`, no blanks, no `#`.
+/// An e-mail address, as far as a key needs it: text before and after one `@`, no whitespace, no `#`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Email(String);
 
 impl Email {
-    /// The address as text.
+    /// Returns the address as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -162,13 +163,13 @@ impl FromStr for Email {
     }
 }
 
-/// An event's name: a UUIDv5 of what the event is about, so that a repeat has the same ID.
+/// The ID of an event: a UUIDv5 of its type and subject, so that a repeat has the same ID.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct EventId(Uuid);
 
 impl EventId {
-    /// The ID of the event of this type about this subject.
+    /// Returns the ID of the event of this type about this subject.
     pub fn about(event_type: &str, subject: &str) -> Self {
         const SPARKS: Uuid = Uuid::from_u128(0x7370_6172_6b73_5f65_7665_6e74_5f6c_6f67);
         Self(Uuid::new_v5(&SPARKS, format!("{event_type}/{subject}").as_bytes()))
@@ -191,7 +192,7 @@ impl FromStr for EventId {
     }
 }
 
-/// Text in, text out: how every identifier crosses the edge.
+/// Conversions from and to text, which serde uses.
 macro_rules! as_text {
     ($($id:ident),*) => {$(
         impl TryFrom<String> for $id {

@@ -1,4 +1,4 @@
-//! Rows of the platform's table, and the ways we change them.
+//! Rows of the platform's table: keys, attributes and changes.
 
 use std::fmt;
 
@@ -22,37 +22,37 @@ pub struct Key {
 }
 
 impl Key {
-    /// The key with these parts.
+    /// Returns the key with these parts.
     pub fn new(pk: impl Into<String>, sk: impl Into<String>) -> Self {
         Self { pk: pk.into(), sk: sk.into() }
     }
 
-    /// A photo's row.
+    /// Returns the key of a photo's IMAGE row.
     pub fn image(image: &ImageId, uploader: &Email) -> Self {
         Self::new(image.as_str(), format!("UPLOADED_BY#{uploader}"))
     }
 
-    /// A person's row.
+    /// Returns the key of a PERSON row.
     pub fn person(person: PersonId) -> Self {
         Self::new(format!("PERSON#{person}"), person.to_string())
     }
 
-    /// The row that ties a person to a photo.
+    /// Returns the key of the TAGGING row of a person in a photo.
     pub fn tagging(image: &ImageId, person: PersonId) -> Self {
         Self::new(image.as_str(), format!("PERSON#{person}"))
     }
 
-    /// The counter of persons.
+    /// Returns the key of the counter of persons.
     pub fn counter() -> Self {
         Self::new("UNKNOWN_PERSONS", "UNKNOWN_PERSONS")
     }
 
-    /// A user's row.
+    /// Returns the key of a USER row.
     pub fn user(email: &Email) -> Self {
         Self::new(email.as_str(), email.as_str())
     }
 
-    /// The row of a user's upload limit.
+    /// Returns the key of the LIMIT row of a user.
     pub fn limit(email: &Email) -> Self {
         Self::new(format!("LIMIT#{email}"), email.as_str())
     }
@@ -74,12 +74,12 @@ pub struct Item {
 }
 
 impl Item {
-    /// The attribute, if it is a text.
+    /// Returns the attribute, if it is a string.
     pub fn text(&self, name: &str) -> Option<&str> {
         self.attributes.get(name).and_then(Value::as_str)
     }
 
-    /// The whole row as one JSON object, its key among its attributes.
+    /// Returns the row as one JSON object that includes its key.
     pub fn into_json(self) -> Value {
         let mut row = self.attributes;
         row.insert("PK".into(), self.key.pk.into());
@@ -88,66 +88,66 @@ impl Item {
     }
 }
 
-/// What must be true of a row for a change to apply.
+/// The condition on a row's existence under which a change applies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Presence {
-    /// Whether it exists does not matter.
+    /// None.
     Any,
-    /// It exists: the platform made it.
+    /// The row exists: the platform created it.
     Required,
-    /// It does not: we make it.
+    /// The row does not exist yet.
     Absent,
 }
 
-/// A change to one row. Deliberately absent: replacing a row whole, because we are guests in it.
+/// A change to one row. There is deliberately no replacement of a whole row: other programs have attributes in it.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Mutation {
-    /// Give these attributes these values and leave all others alone.
+    /// Sets these attributes and leaves all others unchanged.
     Set {
         /// The row.
         key: Key,
-        /// What must be true of it.
+        /// The condition on its existence.
         presence: Presence,
         /// Their new values.
         attributes: Attributes,
-        /// Attributes that only ever grow: they get the larger of this and what is there.
+        /// Attributes that only grow: each gets the larger of this and its present value.
         at_least: Attributes,
     },
-    /// Remove the row.
+    /// Deletes the row, if it exists.
     Delete {
         /// The row.
         key: Key,
     },
-    /// Remove the row, which exists: whoever removes it may do what only one may.
-    Take {
+    /// Deletes the row, which must exist: of concurrent commits only one succeeds.
+    DeleteExisting {
         /// The row.
         key: Key,
     },
-    /// Remove these attributes, if the row exists.
-    Clear {
+    /// Removes these attributes, if the row exists.
+    RemoveAttributes {
         /// The row.
         key: Key,
         /// Their names.
         attributes: Vec<String>,
     },
-    /// Add to a number of a row that exists.
+    /// Adds to a number of a row, which must exist.
     Add {
         /// The row.
         key: Key,
-        /// The number's name.
+        /// The attribute's name.
         attribute: String,
-        /// How much more.
+        /// The amount to add.
         amount: i64,
     },
 }
 
 impl Mutation {
-    /// Whether it applies only to a row that exists.
+    /// Returns whether the change applies only to an existing row.
     pub fn requires_row(&self) -> bool {
-        matches!(self, Self::Set { presence: Presence::Required, .. } | Self::Take { .. } | Self::Add { .. })
+        matches!(self, Self::Set { presence: Presence::Required, .. } | Self::DeleteExisting { .. } | Self::Add { .. })
     }
 
-    /// The same, where this is true of the row; only what sets attributes asks.
+    /// Returns the same change with another condition; only [`Mutation::Set`] has one.
     pub(crate) fn with_presence(self, presence: Presence) -> Self {
         match self {
             Self::Set { key, attributes, at_least, .. } => Self::Set { key, presence, attributes, at_least },
@@ -155,24 +155,24 @@ impl Mutation {
         }
     }
 
-    /// What of it the row does not say already; none where that is nothing. So that whoever wrote to the row since it was read
-    /// is not overwritten.
-    pub fn beyond(self, row: Option<&Attributes>) -> Option<Self> {
+    /// Returns the change without the attributes that the row has already; `None` if nothing remains. Concurrent writes
+    /// to those attributes are then not overwritten.
+    pub fn without_unchanged(self, row: Option<&Attributes>) -> Option<Self> {
         match (self, row) {
             (Self::Set { key, presence, mut attributes, at_least }, Some(row)) => {
                 attributes.retain(|name, value| row.get(name) != Some(value));
-                let is_nothing = attributes.is_empty() && at_least.is_empty() && presence == Presence::Any;
-                (!is_nothing).then_some(Self::Set { key, presence, attributes, at_least })
+                let is_empty = attributes.is_empty() && at_least.is_empty() && presence == Presence::Any;
+                (!is_empty).then_some(Self::Set { key, presence, attributes, at_least })
             }
             (change, _) => Some(change),
         }
     }
 
-    /// The row it changes.
+    /// Returns the key of the row that it changes.
     pub fn key(&self) -> &Key {
         match self {
-            Self::Set { key, .. } | Self::Clear { key, .. } | Self::Add { key, .. } => key,
-            Self::Delete { key } | Self::Take { key } => key,
+            Self::Set { key, .. } | Self::RemoveAttributes { key, .. } | Self::Add { key, .. } => key,
+            Self::Delete { key } | Self::DeleteExisting { key } => key,
         }
     }
 }

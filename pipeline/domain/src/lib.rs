@@ -1,53 +1,59 @@
-//! What a photo means: identifiers, events, decisions and projections.
+//! The domain of photo processing: identifiers, events, decisions and projections.
 //!
-//! Pure, synchronous and deterministic. Deliberately absent: clocks, randomness, I/O, settings files. What varies comes in
-//! as an argument, so the same input always gives the same events.
+//! Pure, synchronous and deterministic: no clock, no randomness, no I/O, no settings. The same input always gives the
+//! same events.
 
 mod adopt;
-mod anew;
 mod consolidate;
 mod decide;
 mod drift;
 mod event;
+mod event_log;
 mod gallery;
+mod identify;
 mod ids;
 mod item;
 mod merges;
+pub mod object_keys;
 mod overlap;
-mod people;
+mod person_registry;
 mod photo;
+mod photo_state;
+mod policy;
 mod project;
-mod record;
+mod redecide;
 mod review;
 mod scale;
 mod signature;
-mod state;
 mod time;
 
-pub use adopt::{FoundPerson, FoundPhoto, Strange, person_of};
-pub use anew::{Anew, decide_anew};
-pub use consolidate::{Consolidation, Join, Witnesses, consolidate};
-pub use decide::{Command, Deletion, Identity, Policy, Recognition, Refusal, decide};
+pub use adopt::{AdoptionIssue, PersonRow, TaggedPhotoRows, tagged_person};
+pub use consolidate::{Consolidation, MergeProposal, TemplateEvidence, consolidate};
+pub use decide::{Command, Deletion, Refusal, decide};
 pub use drift::{Difference, drift};
 pub use event::{
-    AdoptedTagging, Allocation, CropFace, DeletionCause, Event, Evidence, FacesReviewed, Grounds, Likeness,
+    AdoptedTagging, Allocation, CropAnalysis, CropFace, DeletionCause, Event, Evidence, FacesReviewed, MergeReason,
     MergeUndone, NumbersReserved, Origin, PersonAdopted, PersonPictured, PersonReinstated, PersonRenamed,
     PersonsAllocated, PersonsForgotten, PersonsMerged, PhotoAdopted, PhotoDeleted, PhotoProcessed, PhotoRejected,
     ProfileProcessed, ReviewedFace, UnreadableEvent, Version,
 };
-pub use gallery::{Candidate, Gallery, Search, Similarity, Template};
+pub use event_log::{Lane, Position, RecordedEvent, Seq};
+pub use gallery::{Candidate, FaceCandidates, FacePairSimilarity, Gallery, Template};
+pub use identify::{IdentificationInput, IdentityHead};
 pub use ids::{Email, EventId, FaceId, ImageId, InvalidId, PersonId};
 pub use item::{Attributes, Item, Key, Mutation, Presence};
 pub use merges::Merges;
 pub use overlap::same_faces;
-pub use people::{People, Person};
+pub use person_registry::{Person, PersonRegistry};
 pub use photo::{
-    Face, FaceBox, Point, Quality, RejectCode, Rejection, SeenFace, Source, TakenAt, Variant, Variants, Verdict,
+    DetectedFace, Face, FaceBox, Point, Quality, RejectCode, Rejection, SourceObject, TakenAt, Variant, Variants,
+    Verdict,
 };
-pub use project::{Projection, TaggingKey};
-pub use record::{Lane, Position, Recorded, Seq};
-pub use review::{Review, SecondLook, UnknownFace, review};
-pub use scale::{Scale, Threshold};
+pub use photo_state::{PhotoState, PhotoStatus};
+pub use policy::{Policy, Threshold};
+pub use project::{Projection, ProjectionContext, TaggingKey, UndoneMerge};
+pub use redecide::{RedecidedPhoto, redecide};
+pub use review::{ReviewInput, Reviewer, UnidentifiedFace, review};
+pub use scale::Scale;
 pub use signature::Signature;
-pub use state::{Outcome, PhotoState};
 pub use time::Timestamp;

@@ -1,36 +1,36 @@
-//! Faces that two looks at one photo have in common.
+//! Matching the face boxes of two analyses of one photo.
 
 use crate::FaceBox;
 
-/// From this share of common area on, two boxes are about one face.
+/// The intersection over union from which two boxes are the same face.
 const SAME_FACE: f32 = 0.2;
 
 impl FaceBox {
-    /// The area that two boxes share, as a part of what they cover together.
-    pub fn shared(self, other: Self) -> f32 {
+    /// Returns the intersection over union of two boxes.
+    pub fn intersection_over_union(self, other: Self) -> f32 {
         let overlap = |a: f32, a_length: f32, b: f32, b_length: f32| (a + a_length).min(b + b_length) - a.max(b);
-        let across = overlap(self.x, self.width, other.x, other.width).max(0.0);
-        let common = across * overlap(self.y, self.height, other.y, other.height).max(0.0);
-        let together = self.width * self.height + other.width * other.height - common;
-        if together > 0.0 { common / together } else { 0.0 }
+        let width = overlap(self.x, self.width, other.x, other.width).max(0.0);
+        let intersection = width * overlap(self.y, self.height, other.y, other.height).max(0.0);
+        let union = self.width * self.height + other.width * other.height - intersection;
+        if union > 0.0 { intersection / union } else { 0.0 }
     }
 }
 
-/// Which of these boxes are about one face, by their places: the best pairs first, and each box once.
+/// Returns the pairs of boxes that are the same face, by index: greedily, the largest overlap first, each box once.
 pub fn same_faces(these: &[FaceBox], those: &[FaceBox]) -> Vec<(usize, usize)> {
     let mut pairs: Vec<(f32, usize, usize)> = Vec::new();
     for (n, this) in these.iter().enumerate() {
-        let shared = those.iter().map(|that| this.shared(*that)).enumerate();
-        pairs.extend(shared.filter(|(_, shared)| *shared >= SAME_FACE).map(|(m, shared)| (shared, n, m)));
+        let overlaps = those.iter().map(|that| this.intersection_over_union(*that)).enumerate();
+        pairs.extend(overlaps.filter(|(_, iou)| *iou >= SAME_FACE).map(|(m, iou)| (iou, n, m)));
     }
     pairs.sort_by(|a, b| b.0.total_cmp(&a.0).then((a.1, a.2).cmp(&(b.1, b.2))));
-    let (mut free, mut free_there) = (vec![true; these.len()], vec![true; those.len()]);
+    let (mut free_these, mut free_those) = (vec![true; these.len()], vec![true; those.len()]);
     pairs.retain(|(_, n, m)| {
-        let both = free[*n] && free_there[*m];
-        if both {
-            (free[*n], free_there[*m]) = (false, false);
+        let are_free = free_these[*n] && free_those[*m];
+        if are_free {
+            (free_these[*n], free_those[*m]) = (false, false);
         }
-        both
+        are_free
     });
     pairs.into_iter().map(|(_, n, m)| (n, m)).collect()
 }
@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_best_pairs_come_first_and_nobody_twice() {
+    fn best_pairs_come_first_and_each_box_is_used_once() {
         let these = [[0.1, 0.1, 0.2, 0.2], [0.2, 0.1, 0.2, 0.2], [0.8, 0.8, 0.1, 0.1]].map(FaceBox::from);
         let those = [[0.21, 0.1, 0.2, 0.2], [0.13, 0.1, 0.2, 0.2], [0.5, 0.5, 0.0, 0.0]].map(FaceBox::from);
         assert_eq!(same_faces(&these, &those), [(1, 0), (0, 1)]);
@@ -48,6 +48,6 @@ mod tests {
         themselves.sort_unstable();
         assert_eq!(themselves, [(0, 0), (1, 1), (2, 2)]);
         assert_eq!(same_faces(&these, &[]), []);
-        assert_eq!(those[2].shared(those[2]), 0.0, "what has no area shares none");
+        assert_eq!(those[2].intersection_over_union(those[2]), 0.0, "a box without area");
     }
 }

@@ -1,4 +1,4 @@
-//! The facts of one photo, as an event keeps them.
+//! The facts about one photo that events record: source, variants, faces, verdicts and rejections.
 
 use std::collections::BTreeMap;
 
@@ -6,33 +6,33 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Candidate, PersonId, Signature};
 
-/// The object a photo came from.
+/// The object that a photo was read from.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Source {
+pub struct SourceObject {
     /// The original's key.
     pub key: String,
     /// The version of the object that was read (its eTag).
     pub version: String,
-    /// Orders versions of the same key, where the store tells.
+    /// Orders versions of the same key, if the store has sequencers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sequencer: Option<String>,
-    /// Size of the original.
+    /// Its size in bytes.
     pub bytes: u64,
-    /// What the magic bytes say it is; absent where they say nothing we know.
+    /// The type by its magic bytes; absent if they are unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mime_type: Option<String>,
-    /// The name the file had at its owner's, where known.
+    /// The name of the uploaded file, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file_name: Option<String>,
 }
 
-/// The time in the photo's EXIF: local time, with its offset only where the camera wrote one.
+/// The time in the photo's EXIF: local time, with an offset only if the camera wrote one.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct TakenAt(pub String);
 
 impl TakenAt {
-    /// Seconds since 1970, a local time without offset being read as UTC.
+    /// Returns seconds since 1970. A local time without offset is read as UTC.
     pub fn unix_seconds(&self) -> Option<i64> {
         let with_offset = self.0.parse::<jiff::Timestamp>().ok();
         let local = || self.0.parse::<jiff::civil::DateTime>().ok()?.to_zoned(jiff::tz::TimeZone::UTC).ok();
@@ -40,29 +40,29 @@ impl TakenAt {
     }
 }
 
-/// One rendered picture.
+/// One rendered variant.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Variant {
     /// Its object key.
     pub key: String,
-    /// Pixels across.
+    /// Width in pixels.
     pub width: u32,
-    /// Pixels down.
+    /// Height in pixels.
     pub height: u32,
-    /// Its size as an object.
+    /// Its size in bytes.
     pub bytes: u64,
 }
 
-/// The pictures made of every photo.
+/// The variants of a photo.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Variants {
-    /// For looking at.
+    /// For viewing.
     pub large: Variant,
-    /// For the grid.
+    /// For grids of photos.
     pub medium: Variant,
 }
 
-/// A rectangle as fractions of the upright photo, so that it fits every variant: x, y, width, height.
+/// A rectangle as fractions of the upright photo, valid for every variant: x, y, width, height.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(from = "[f32; 4]", into = "[f32; 4]")]
 pub struct FaceBox {
@@ -110,105 +110,106 @@ impl From<Point> for [f32; 2] {
     }
 }
 
-/// How well a face can be seen.
+/// The quality of a face.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Quality {
     /// The shorter side of its box, in pixels of the large variant.
     pub size: f32,
-    /// 0 is a blur, 1 is crisp.
+    /// From 0 (blurred) to 1 (sharp).
     pub sharpness: f32,
-    /// How far it looks away: 0 is frontal, 1 is a profile. Absent where the analyzer cannot tell.
+    /// From 0 (frontal) to 1 (in profile). Absent if the analyzer does not measure it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<f32>,
 }
 
-/// A face as an analyzer saw it, before anybody decided who it is.
+/// A face as an analyzer detected it, before identification.
 #[derive(Debug, Clone, PartialEq)]
-pub struct SeenFace {
-    /// Where it is.
+pub struct DetectedFace {
+    /// Its position.
     pub bounds: FaceBox,
-    /// Eyes, nose, corners of the mouth; empty where the analyzer has none.
+    /// Eyes, nose, corners of the mouth; empty if the analyzer has none.
     pub landmarks: Vec<Point>,
-    /// How well it can be seen.
+    /// Its quality.
     pub quality: Quality,
-    /// How sure the detector is that it is a face.
+    /// The detector's confidence.
     pub confidence: f32,
-    /// Age, gender, emotion and the like, where they are on.
+    /// Age, gender, emotion and others, if enabled.
     pub attributes: BTreeMap<String, serde_json::Value>,
-    /// The model that made the signature.
+    /// The model that computed the signature.
     pub model: String,
-    /// What it looks like, where the analyzer gives it out. Never enters the log.
+    /// The embedding, if the analyzer returns one. Never enters the log.
     pub signature: Option<Signature>,
 }
 
-/// A face and what was decided about it.
+/// A face and the verdict on it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Face {
-    /// Where it is.
+    /// Its position.
     #[serde(rename = "box")]
     pub bounds: FaceBox,
     /// Eyes, nose, corners of the mouth.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub landmarks: Vec<Point>,
-    /// How well it can be seen.
+    /// Its quality.
     pub quality: Quality,
-    /// How sure the detector is that it is a face.
+    /// The detector's confidence.
     pub confidence: f32,
-    /// Age, gender, emotion and the like, where they are on.
+    /// Age, gender, emotion and others, if enabled.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub attributes: BTreeMap<String, serde_json::Value>,
-    /// The model that made the signature.
+    /// The model that computed the signature.
     pub model: String,
-    /// The nearest persons, nearest first.
+    /// The nearest persons, best first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub candidates: Vec<Candidate>,
-    /// The similarity from which a candidate is the person.
+    /// The similarity from which a candidate matched.
     pub threshold: f32,
-    /// Who it is, or why nobody.
+    /// The verdict.
     pub verdict: Verdict,
-    /// Whether its signature is one the person is recognised by from now on.
+    /// Whether it is a template of its person.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub template: bool,
 }
 
-/// Who a face is, or why nobody.
+/// The person of a face, or why it is unidentified.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// It is near enough to somebody known, or to a better face of a stranger in the same photo.
+    /// The face matches a person, or a better face of a new person in the same photo.
     Matched(PersonId),
-    /// It is a stranger's best face: the person exists from now on.
-    Founded(PersonId),
-    /// It is like nobody known, and too poor to found a person.
+    /// The face matches no person and is the best of a new person.
+    #[serde(rename = "founded")]
+    NewPerson(PersonId),
+    /// The face matches no person, and its quality is too low for a new person.
     TooPoor,
-    /// It is like several persons, and nearly as like one as the other.
+    /// The face matches several persons within the margin.
     Ambiguous,
 }
 
 impl Verdict {
-    /// The person, if the face is somebody's.
+    /// Returns the person, if the face is identified.
     pub fn person(self) -> Option<PersonId> {
         match self {
-            Self::Matched(person) | Self::Founded(person) => Some(person),
+            Self::Matched(person) | Self::NewPerson(person) => Some(person),
             Self::TooPoor | Self::Ambiguous => None,
         }
     }
 }
 
-/// Why a photo cannot be taken.
+/// Why a photo is rejected.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rejection {
     /// For programs.
     pub code: RejectCode,
-    /// For people: names the thing and its measure.
+    /// For people: names the problem with its measurement.
     pub message: String,
 }
 
-/// The kinds of photos that cannot be taken.
+/// The reasons for rejecting a photo.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RejectCode {
-    /// Nothing in it.
+    /// The file is empty.
     Empty,
     /// More bytes than the limit.
     TooManyBytes,
@@ -216,20 +217,20 @@ pub enum RejectCode {
     TooManyPixels,
     /// More EXIF or ICC than the limit.
     TooMuchMetadata,
-    /// Not a picture, or of a kind we do not take.
+    /// Not an image, or of an unsupported format.
     UnsupportedFormat,
-    /// A picture that ends too early or contradicts itself.
+    /// An image that is truncated or inconsistent.
     Damaged,
 }
 
-/// Scores and places are kept to a few digits: enough for every use, and the same text on every machine.
-/// What is no number counts as nothing: JSON could not hold it.
+/// Rounds scores and coordinates to a few digits, so that their text is the same on every machine. A value that is not
+/// finite becomes 0: JSON cannot represent it.
 pub(crate) fn round(value: f32, scale: f64) -> f32 {
     if value.is_finite() { ((f64::from(value) * scale).round() / scale) as f32 } else { 0.0 }
 }
 
-impl SeenFace {
-    /// The face as an event will hold it, so that what is decided now is what is read later.
+impl DetectedFace {
+    /// Returns the face as an event will record it, so that decisions are based on exactly the recorded values.
     pub(crate) fn rounded(mut self) -> Self {
         self.bounds = <[f32; 4]>::from(self.bounds).into();
         for point in &mut self.landmarks {

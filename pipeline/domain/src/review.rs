@@ -1,79 +1,82 @@
-//! Faces that nobody knew, looked at again when more is known.
+//! Review of unidentified faces when more templates are enrolled.
 
 use std::collections::{BTreeSet, HashMap};
 
 use crate::{
     Candidate, Event, Evidence, FacesReviewed, Gallery, ImageId, PersonId, Policy, ReviewedFace, Scale, Seq, Signature,
-    Verdict, Version, Witnesses,
+    TemplateEvidence, Verdict, Version,
 };
 
-/// The faces of one photo that are nobody's.
+/// The unidentified faces of one photo.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Review {
+pub struct ReviewInput {
     /// The photo.
     pub image_id: ImageId,
     /// Its last event.
     pub follows: Seq,
-    /// The identity event up to which the known persons were considered.
+    /// The identity event up to which persons were considered.
     pub identity_seq: Seq,
-    /// The faces, and whom they are like by now.
-    pub faces: Vec<UnknownFace>,
-    /// Among how many persons the nearest were looked for.
+    /// The faces, with their candidates now.
+    pub faces: Vec<UnidentifiedFace>,
+    /// The number of persons that were searched.
     pub persons: usize,
 }
 
-/// A face that is nobody's.
+/// An unidentified face.
 #[derive(Debug, Clone, PartialEq)]
-pub struct UnknownFace {
+pub struct UnidentifiedFace {
     /// Its number in the photo.
     pub n: u16,
     /// The nearest persons.
     pub candidates: Vec<Candidate>,
-    /// Whose it is by all of a person's faces, if that is clear.
-    pub witnessed: Option<(PersonId, Evidence)>,
+    /// The person that all their templates together identify, if that is clear.
+    pub by_all_templates: Option<(PersonId, Evidence)>,
 }
 
-/// Everybody known, for looking at faces again that nobody knew.
-pub struct SecondLook<'a> {
+/// Searches the gallery for unidentified faces.
+pub struct Reviewer<'a> {
     gallery: &'a Gallery,
-    witnesses: HashMap<&'a str, Witnesses<'a>>,
+    evidence: HashMap<&'a str, TemplateEvidence<'a>>,
     candidates: usize,
 }
 
-impl<'a> SecondLook<'a> {
-    /// With what is known by now. Of models without a scale only the nearest are asked.
+impl<'a> Reviewer<'a> {
+    /// Returns a reviewer over the gallery as it is now. Models without a scale are searched by the nearest template
+    /// only.
     pub fn new(gallery: &'a Gallery, scale: fn(&str) -> Option<Scale>, policy: &Policy) -> Self {
         let models = gallery.models().filter_map(|model| Some((model, scale(model)?)));
-        let witnesses = models.map(|(model, scale)| (model, Witnesses::new(gallery, model, scale))).collect();
-        Self { gallery, witnesses, candidates: policy.candidates.max(2) }
+        let evidence = models.map(|(model, scale)| (model, TemplateEvidence::new(gallery, model, scale))).collect();
+        Self { gallery, evidence, candidates: policy.candidates.max(2) }
     }
 
-    /// Whom this face of a photo is like, except for those who are `present` in it: two faces are two persons.
-    pub fn face(&self, n: u16, model: &str, signature: &Signature, present: &[PersonId]) -> UnknownFace {
+    /// Searches for this face. Persons who are `present` in the photo are excluded: two faces are two persons.
+    pub fn search(&self, n: u16, model: &str, signature: &Signature, present: &[PersonId]) -> UnidentifiedFace {
         let mut candidates = self.gallery.nearest(model, signature, self.candidates + present.len());
         candidates.retain(|candidate| !present.contains(&candidate.person));
-        let witnessed = self.witnesses.get(model).and_then(|witnesses| witnesses.identify(signature, present));
-        UnknownFace { n, candidates, witnessed }
+        let by_all_templates = self.evidence.get(model).and_then(|evidence| evidence.identify(signature, present));
+        UnidentifiedFace { n, candidates, by_all_templates }
     }
 }
 
-/// The event that says who they are, if any of them is somebody: by the rule for any face, or else by evidence.
-pub fn review(photo: Review, policy: &Policy) -> Option<Event> {
-    let rules = policy.among(photo.persons);
-    let mut taken = BTreeSet::new();
-    let identified = photo.faces.into_iter().filter_map(|UnknownFace { n, candidates, witnessed }| {
-        let near = rules.recognise(&candidates).filter(|verdict| verdict.person().is_some());
-        let (verdict, evidence) = match (near, witnessed) {
+/// Returns the event that identifies faces of the photo, if any is identified: by the match rule, or else by all
+/// templates of a person together.
+pub fn review(photo: ReviewInput, policy: &Policy) -> Option<Event> {
+    let rule = policy.match_rule(photo.persons);
+    let mut used = BTreeSet::new();
+    let identified = photo.faces.into_iter().filter_map(|UnidentifiedFace { n, candidates, by_all_templates }| {
+        let matched = rule.identify(&candidates).filter(|verdict| verdict.person().is_some());
+        let (verdict, evidence) = match (matched, by_all_templates) {
             (Some(verdict), _) => (verdict, None),
             (None, Some((person, evidence))) => (Verdict::Matched(person), Some(evidence)),
             (None, None) => return None,
         };
         // Two faces of one photo are two persons.
-        verdict.person().filter(|person| taken.insert(*person))?;
-        Some(ReviewedFace { n, candidates: rules.kept(candidates), threshold: rules.threshold, evidence, verdict })
+        verdict.person().filter(|person| used.insert(*person))?;
+        let candidates = rule.recorded_candidates(candidates);
+        Some(ReviewedFace { n, candidates, threshold: rule.threshold, evidence, verdict })
     });
     let faces: Vec<_> = identified.collect();
-    let Review { image_id, follows, identity_seq, .. } = photo;
+    let ReviewInput { image_id, follows, identity_seq, .. } = photo;
     let event = FacesReviewed { v: Version, image_id, identity_seq, faces, follows };
     (!event.faces.is_empty()).then_some(Event::FacesReviewed(event))
 }

@@ -1,12 +1,12 @@
-//! What a face looks like to a model: a direction in space, one byte a dimension.
+//! Signatures: quantised face embeddings, one byte per dimension.
 
-/// A quantised unit vector. Matching works on the bytes, so every replica and every rebuild sees the same similarity.
-/// Deliberately absent: serde. A signature is biometric and must not slip into the log or an API.
+/// A quantised embedding. Matching uses the bytes, so every worker and every rebuild computes the same similarity.
+/// It deliberately has no serde implementation: biometric data must not enter the log or an API.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Signature(Box<[i8]>);
 
 impl Signature {
-    /// The signature in this direction; `None` where there is none (empty, all zero, or not finite).
+    /// Returns the signature of an embedding; `None` if it has no direction (empty, all zero, or not finite).
     pub fn quantise(vector: &[f32]) -> Option<Self> {
         let longest = vector.iter().fold(0.0_f32, |longest, x| longest.max(x.abs()));
         if !longest.is_finite() || longest == 0.0 || vector.iter().any(|x| x.is_nan()) {
@@ -15,28 +15,28 @@ impl Signature {
         Some(Self(vector.iter().map(|x| (x / longest * 127.0).round() as i8).collect()))
     }
 
-    /// The signature with these bytes, as a store kept them.
+    /// Returns the signature with these stored bytes.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         bytes.iter().any(|b| *b != 0).then(|| Self(bytes.iter().map(|b| b.cast_signed()).collect()))
     }
 
-    /// The bytes a store keeps.
+    /// Returns the bytes to store.
     pub fn to_bytes(&self) -> Vec<u8> {
         self.0.iter().map(|b| b.cast_unsigned()).collect()
     }
 
-    /// The dimensions.
+    /// Returns the dimensions.
     pub fn as_slice(&self) -> &[i8] {
         &self.0
     }
 
-    /// The same direction as a vector of length one, for what computes in floating point.
+    /// Returns the unit vector in the same direction, for services that use floating point.
     pub fn to_unit(&self) -> Vec<f32> {
         let length = f64::from(dot_self(&self.0)).sqrt();
         self.0.iter().map(|x| (f64::from(*x) / length) as f32).collect()
     }
 
-    /// The cosine of the angle to another signature: 1 is the same, 0 is unrelated. Nothing is like what has other dimensions.
+    /// Returns the cosine similarity to another signature; 0 if the number of dimensions differs.
     pub fn similarity(&self, other: &Self) -> f32 {
         if self.0.len() != other.0.len() {
             return 0.0;
@@ -53,7 +53,7 @@ impl std::fmt::Debug for Signature {
     }
 }
 
-/// The search is this and little else, so it is written the way that every processor does several at once.
+/// Returns the dot product. The search spends nearly all its time here, so it is written for automatic vectorization.
 pub(crate) fn dot(a: &[i8], b: &[i8]) -> i32 {
     const LANES: usize = 16;
     let product = |a: &i8, b: &i8| i32::from(i16::from(*a) * i16::from(*b));
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn a_unit_vector_points_the_same_way() {
+    fn unit_vector_has_the_same_direction() {
         let signature = Signature::quantise(&[3.0, -4.0]).expect("a direction");
         let unit = signature.to_unit();
         assert!((unit.iter().map(|x| x * x).sum::<f32>() - 1.0).abs() < 1e-6);
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn no_direction_is_no_signature() {
+    fn vector_without_direction_has_no_signature() {
         for nothing in [&[][..], &[0.0, 0.0], &[f32::NAN, 1.0], &[f32::INFINITY]] {
             assert_eq!(Signature::quantise(nothing), None);
         }

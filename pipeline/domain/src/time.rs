@@ -1,28 +1,28 @@
-//! Points in time, to the millisecond, as the contract writes them.
+//! Timestamps to the millisecond, in the platform's format.
 
 use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
-/// Milliseconds since 1970, written `2025-08-01T09:24:28.957Z`. Read from a clock that is passed in, never from here.
+/// Milliseconds since 1970, written `2025-08-01T09:24:28.957Z`. The current time comes from a clock that is passed in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Timestamp(jiff::Timestamp);
 
 impl Timestamp {
-    /// The point `millis` after 1970 (clamped to what a calendar can write).
+    /// Returns the timestamp `millis` after 1970, clamped to the range of the calendar.
     pub fn from_millis(millis: i64) -> Self {
         let limits = jiff::Timestamp::MIN.as_millisecond()..=jiff::Timestamp::MAX.as_millisecond();
         let clamped = millis.clamp(*limits.start(), *limits.end());
         Self(jiff::Timestamp::from_millisecond(clamped).unwrap_or_default())
     }
 
-    /// Milliseconds since 1970.
+    /// Returns milliseconds since 1970.
     pub fn as_millis(self) -> i64 {
         self.0.as_millisecond()
     }
 
-    /// Whole seconds since 1970, as `createdAt` wants them.
+    /// Returns whole seconds since 1970, the format of `createdAt`.
     pub fn unix_seconds(self) -> i64 {
         self.as_millis().div_euclid(1000)
     }

@@ -1,88 +1,93 @@
-//! Originals that nobody ever sent a message about.
+//! Backfill: queues originals for which no message was ever sent.
 
 use std::sync::Arc;
 
 use serde_json::json;
-use sparks_domain::{ImageId, Timestamp};
+use sparks_domain::{ImageId, Timestamp, object_keys};
 
-use crate::{Failure, Listed, Maintenance, Objects, Queue, Request, understand};
+use crate::{Failure, Maintenance, ObjectEntry, Objects, Queue, Request, parse_message};
 
-/// Looks through the bucket for originals that the log does not know, and sends what the platform would have sent.
+/// Lists the originals in the bucket and sends the platform's message for each that is not in the event log.
 pub struct Backfill {
     /// The bucket.
     pub objects: Arc<dyn Objects>,
-    /// The log.
+    /// The event log.
     pub store: Arc<dyn Maintenance>,
-    /// Where the messages go.
+    /// The queue that receives the messages.
     pub queue: Arc<dyn Queue>,
-    /// The bucket's name.
+    /// The name of the bucket.
     pub bucket: String,
 }
 
-/// What was found.
+/// The result of a backfill.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Backfilled {
-    /// Originals in the bucket, as far as they are recent enough.
+pub struct BackfillReport {
+    /// Originals in the bucket that are recent enough.
     pub originals: u64,
-    /// Those the log knows.
+    /// Originals that are in the event log.
     pub known: u64,
-    /// Those it does not, for which there is a message now.
+    /// Originals that are not, and for which a message was sent.
     pub sent: u64,
-    /// Objects under `originals/` that are not called like one.
-    pub strange: u64,
+    /// Objects under `originals/` whose key is not that of an original.
+    pub foreign: u64,
 }
 
-/// Large, because a bucket that is a folder is walked anew for each.
+/// Large, because a bucket stored as a folder is walked from the start for each page.
 const PAGE: usize = 10_000;
 
 impl Backfill {
-    /// Goes once through the bucket. Safe to interrupt and to repeat: a message that still stands is not sent twice, and one
-    /// that was worked off is in the log. With `dry_run` nothing is sent.
+    /// Lists the bucket once. Safe to interrupt and to repeat: the queue deduplicates waiting messages, and processed photos are
+    /// in the event log. With `dry_run`, nothing is sent.
     pub async fn run(
         &self,
         since: Option<Timestamp>,
         dry_run: bool,
         progress: impl Fn(u64),
-    ) -> Result<Backfilled, Failure> {
-        let mut found = Backfilled::default();
+    ) -> Result<BackfillReport, Failure> {
+        let mut report = BackfillReport::default();
         let mut after: Option<String> = None;
         loop {
-            let page = self.objects.list("originals/", after.as_deref(), PAGE).await?;
-            let Some(last) = page.last().map(|listed| listed.key.clone()) else { return Ok(found) };
-            let recent = page.into_iter().filter(|listed| since.is_none_or(|since| listed.modified >= since));
-            self.page(recent.collect(), dry_run, &mut found).await?;
-            progress(found.originals);
+            let page = self.objects.list(object_keys::ORIGINALS, after.as_deref(), PAGE).await?;
+            let Some(last) = page.last().map(|entry| entry.key.clone()) else { return Ok(report) };
+            let recent = page.into_iter().filter(|entry| since.is_none_or(|since| entry.modified >= since));
+            self.send_missing(recent.collect(), dry_run, &mut report).await?;
+            progress(report.originals);
             after = Some(last);
         }
     }
 
-    async fn page(&self, page: Vec<Listed>, dry_run: bool, found: &mut Backfilled) -> Result<(), Failure> {
+    async fn send_missing(
+        &self,
+        page: Vec<ObjectEntry>,
+        dry_run: bool,
+        report: &mut BackfillReport,
+    ) -> Result<(), Failure> {
         let originals: Vec<(ImageId, String)> =
-            page.iter().filter_map(|listed| Some((self.image(&listed.key)?, self.body(&listed.key)))).collect();
-        found.originals += originals.len() as u64;
-        found.strange += (page.len() - originals.len()) as u64;
+            page.iter().filter_map(|entry| Some((self.image_id(&entry.key)?, self.message(&entry.key)))).collect();
+        report.originals += originals.len() as u64;
+        report.foreign += (page.len() - originals.len()) as u64;
         let images: Vec<ImageId> = originals.iter().map(|(image, _)| image.clone()).collect();
         let states = self.store.photos(&images).await?;
-        for ((image, body), state) in originals.iter().zip(states) {
+        for ((image, message), state) in originals.iter().zip(states) {
             if state.is_some() {
-                found.known += 1;
+                report.known += 1;
                 continue;
             }
             if !dry_run {
-                let sent = self.queue.send(body, &format!("backfill/{image}")).await;
+                let sent = self.queue.send(message, &format!("backfill/{image}")).await;
                 sent.map_err(|error| Failure::new(crate::Cause::Unavailable, error))?;
             }
-            found.sent += 1;
+            report.sent += 1;
         }
         Ok(())
     }
 
-    fn body(&self, key: &str) -> String {
+    fn message(&self, key: &str) -> String {
         json!({ "bucketName": self.bucket, "objectKey": key }).to_string()
     }
 
-    fn image(&self, key: &str) -> Option<ImageId> {
-        match understand(&self.body(key), &self.bucket).ok()?.pop()? {
+    fn image_id(&self, key: &str) -> Option<ImageId> {
+        match parse_message(&self.message(key), &self.bucket).ok()?.pop()? {
             Request::Photo(photo) => Some(photo.image),
             _ => None,
         }

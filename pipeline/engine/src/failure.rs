@@ -1,153 +1,220 @@
-//! Why work is not done, by what helps.
+//! Failures of processing: every cause, the class it belongs to, and what a class means for the message. Only crashes of
+//! workers are counted elsewhere, by the queues, since no worker is left to report them (`Cause::WorkerDied`).
+//!
+//! | class | what helps | settlement |
+//! |---|---|---|
+//! | transient | a retry | retried with exponential backoff and full jitter; a dead letter after `max_attempts` attempts |
+//! | not yet | waiting for another system | deferred without an attempt; a dead letter after `prerequisite_timeout` |
+//! | throttled | less load | deferred without an attempt, for as long as it takes |
+//! | poison | an operator | a dead letter at once |
+//!
+//! Two causes may be an outage, which concerns every message ([`Cause::may_be_outage`]): while a health check of a dependency
+//! fails, the message is released without an attempt and no message is received. `access denied` is always treated as one.
 
-use crate::{AnalyzeError, CommitError, DarkroomError, IndexError, Malformed, ObjectsError, PublishError, StoreError};
+use std::time::Duration;
+
+use backon::{BackoffBuilder, ExponentialBuilder};
+use sparks_domain::Timestamp;
+
+use crate::{
+    AnalyzeError, CommitError, Delivery, DependencyError, ImageError, IndexError, MalformedMessage, ObjectsError,
+    PublishError, Settlement, StoreError,
+};
 
 /// Work that is not done.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Failure {
-    /// What kind of reason.
+    /// The cause.
     pub cause: Cause,
-    /// The reason, for people.
+    /// The reason, for an operator.
     pub message: String,
 }
 
-/// Kinds of reasons, as dead letters are sorted by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Cause {
-    /// Something we depend on did not answer.
-    Unavailable,
-    /// Something we depend on has too much to do.
-    Busy,
-    /// We may not do what every message needs: an outage until somebody grants it.
-    Denied,
-    /// Others were faster, again and again.
-    Contended,
-    /// The platform has not made the photo's row.
-    NoImageRow,
-    /// The platform has not made the user's row.
-    NoUserRow,
-    /// The object is not there.
-    NoObject,
-    /// The object is closed to us, and others are not.
-    ForbiddenObject,
-    /// The message says nothing we know.
-    Malformed,
-    /// The message names an object that is not called like one of ours.
-    BadKey,
-    /// The message speaks of another bucket.
-    OtherBucket,
-    /// Somebody wants something deleted that is not theirs.
-    NotTheirs,
-    /// A fault of ours, or data that cannot be read.
-    Fault,
-    /// The worker died with the message, each time.
-    WorkerDied,
-}
-
-/// What helps.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Class {
-    /// Trying again.
-    Transient,
-    /// Waiting until somebody else has made something.
-    NotYet,
-    /// Waiting until there is less to do.
-    Busy,
-    /// Only a human.
-    Poison,
-}
-
-impl Cause {
-    const ALL: [Self; 14] = [
-        Self::Unavailable,
-        Self::Busy,
-        Self::Denied,
-        Self::Contended,
-        Self::NoImageRow,
-        Self::NoUserRow,
-        Self::NoObject,
-        Self::ForbiddenObject,
-        Self::Malformed,
-        Self::BadKey,
-        Self::OtherBucket,
-        Self::NotTheirs,
-        Self::Fault,
-        Self::WorkerDied,
-    ];
-
-    /// What helps against it.
-    pub fn class(self) -> Class {
-        match self {
-            Self::Unavailable | Self::Denied | Self::Contended => Class::Transient,
-            // It may be opened while we try; after that, a human has to.
-            Self::ForbiddenObject => Class::Transient,
-            Self::NoImageRow | Self::NoUserRow | Self::NoObject => Class::NotYet,
-            Self::Busy => Class::Busy,
-            Self::Malformed | Self::BadKey | Self::OtherBucket => Class::Poison,
-            Self::NotTheirs | Self::Fault | Self::WorkerDied => Class::Poison,
-        }
-    }
-
-    /// Its name, for programs.
-    pub fn code(self) -> &'static str {
-        match self {
-            Self::Unavailable => "unavailable",
-            Self::Busy => "busy",
-            Self::Denied => "denied",
-            Self::Contended => "contended",
-            Self::NoImageRow => "no-image-row",
-            Self::NoUserRow => "no-user-row",
-            Self::NoObject => "no-object",
-            Self::ForbiddenObject => "forbidden-object",
-            Self::Malformed => "malformed",
-            Self::BadKey => "bad-key",
-            Self::OtherBucket => "other-bucket",
-            Self::NotTheirs => "not-theirs",
-            Self::Fault => "fault",
-            Self::WorkerDied => "worker-died",
-        }
-    }
-
-    /// The cause with this name.
-    pub fn named(code: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|cause| cause.code() == code)
-    }
-
-    /// All names, for people who have to choose one.
-    pub fn codes() -> impl Iterator<Item = &'static str> {
-        Self::ALL.into_iter().map(Self::code)
-    }
-}
-
 impl Failure {
-    /// A failure of this kind.
+    /// Creates a failure.
     pub fn new(cause: Cause, message: impl ToString) -> Self {
         Self { cause, message: message.to_string() }
     }
 }
 
-impl From<Malformed> for Failure {
-    fn from(malformed: Malformed) -> Self {
-        Self::new(cause(&malformed), malformed)
+/// What helps against a failure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Class {
+    /// A retry.
+    Transient,
+    /// Waiting until another system has created something.
+    NotYet,
+    /// Waiting until there is less load.
+    Throttled,
+    /// An operator.
+    Poison,
+}
+
+/// Declares [`Cause`] from a table of variant, code in dead letters and class.
+macro_rules! causes {
+    ($($(#[$doc:meta])+ $cause:ident: $code:literal, $class:ident;)+) => {
+        /// The causes of failures. Their codes are stored in dead letters and never change.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Cause {
+            $($(#[$doc])+ $cause,)+
+        }
+
+        impl Cause {
+            const ALL: &[Self] = &[$(Self::$cause),+];
+
+            /// Returns the class that decides what happens to the message.
+            pub fn class(self) -> Class {
+                match self {
+                    $(Self::$cause => Class::$class,)+
+                }
+            }
+
+            /// Returns the code, as dead letters store it.
+            pub fn code(self) -> &'static str {
+                match self {
+                    $(Self::$cause => $code,)+
+                }
+            }
+        }
+    };
+}
+
+causes! {
+    /// A dependency did not answer.
+    Unavailable: "unavailable", Transient;
+    /// A dependency limits the rate of requests.
+    Throttled: "busy", Throttled;
+    /// The worker lacks a permission that every message needs.
+    AccessDenied: "denied", Transient;
+    /// Other workers committed first, too many times in a row.
+    Contended: "contended", Transient;
+    /// The platform has not created the IMAGE row.
+    NoImageRow: "no-image-row", NotYet;
+    /// The platform has not created the USER row.
+    NoUserRow: "no-user-row", NotYet;
+    /// The object does not exist.
+    NoObject: "no-object", NotYet;
+    /// Access to this one object is denied. Transient, because it may be granted while retries last.
+    ForbiddenObject: "forbidden-object", Transient;
+    /// The message has no known form.
+    Malformed: "malformed", Poison;
+    /// The message names an object whose key is not that of a photo.
+    BadKey: "bad-key", Poison;
+    /// The message is about another bucket.
+    OtherBucket: "other-bucket", Poison;
+    /// The sender asks to delete a photo of another user.
+    NotTheirs: "not-theirs", Poison;
+    /// A bug, or data that this version cannot read.
+    Fault: "fault", Poison;
+    /// The worker died while it processed the message, each time.
+    WorkerDied: "worker-died", Poison;
+}
+
+impl Cause {
+    /// Returns the cause with this code.
+    pub fn from_code(code: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|cause| cause.code() == code)
+    }
+
+    /// Returns all codes.
+    pub fn codes() -> impl Iterator<Item = &'static str> {
+        Self::ALL.iter().map(|cause| cause.code())
+    }
+
+    /// Returns whether the failure may concern every message, which a health check of the dependencies tells.
+    pub fn may_be_outage(self) -> bool {
+        matches!(self, Self::Unavailable | Self::Throttled)
+    }
+
+    /// Returns whether the rest of the message's requests would fail alike, so that none is tried.
+    pub fn concerns_all_requests(self) -> bool {
+        self.may_be_outage() || self == Self::AccessDenied
     }
 }
 
-fn cause(malformed: &Malformed) -> Cause {
+/// How often and for how long a message is tried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RetryPolicy {
+    /// The number of failed attempts after which a message becomes a dead letter.
+    pub max_attempts: u32,
+    /// How long a message waits for what another system has to create.
+    pub prerequisite_timeout: Duration,
+}
+
+impl RetryPolicy {
+    const MIN_BACKOFF: Duration = Duration::from_millis(200);
+    const MAX_BACKOFF: Duration = Duration::from_secs(60);
+    /// Bounds of the delay for `NotYet`: a quarter of the message's age.
+    const MIN_DEFER: Duration = Duration::from_millis(500);
+    const MAX_DEFER: Duration = Duration::from_secs(5);
+    /// Bounds of the delay for `Throttled`: a random part of half of the message's age.
+    const MIN_THROTTLE: Duration = Duration::from_secs(1);
+    const MAX_THROTTLE: Duration = Duration::from_secs(60);
+
+    /// Returns how the lease on this delivery ends after this result.
+    pub fn settlement(&self, result: &Result<(), Failure>, delivery: &Delivery, now: Timestamp) -> Settlement {
+        let Err(failure) = result else { return Settlement::Acknowledge };
+        match failure.cause.class() {
+            Class::Transient if delivery.receives < self.max_attempts => Settlement::Retry(backoff(delivery.receives)),
+            Class::NotYet if delivery.age(now) < self.prerequisite_timeout => {
+                let delay = (delivery.age(now) / 4).clamp(Self::MIN_DEFER, Self::MAX_DEFER);
+                Settlement::Defer(delay.min(self.prerequisite_timeout))
+            }
+            Class::Throttled => {
+                let delay = (delivery.age(now) / 2).clamp(Self::MIN_THROTTLE, Self::MAX_THROTTLE);
+                Settlement::Defer(delay.mul_f64(fastrand::f64()))
+            }
+            Class::Transient | Class::NotYet | Class::Poison => {
+                Settlement::DeadLetter { cause: failure.cause, reason: failure.message.clone() }
+            }
+        }
+    }
+}
+
+/// Returns an exponential backoff with full jitter, so that messages that failed together are not retried together
+/// (M. Brooker, "Exponential Backoff And Jitter", AWS Architecture Blog, 2015).
+fn backoff(attempt: u32) -> Duration {
+    let bound = ExponentialBuilder::default()
+        .with_factor(2.0)
+        .with_min_delay(RetryPolicy::MIN_BACKOFF)
+        .with_max_delay(RetryPolicy::MAX_BACKOFF)
+        .without_max_times()
+        .build()
+        .nth(attempt as usize)
+        .unwrap_or(RetryPolicy::MAX_BACKOFF);
+    bound.mul_f64(fastrand::f64())
+}
+
+impl From<&DependencyError> for Cause {
+    fn from(error: &DependencyError) -> Self {
+        match error {
+            DependencyError::Unavailable(_) => Self::Unavailable,
+            DependencyError::Throttled(_) => Self::Throttled,
+            DependencyError::AccessDenied(_) => Self::AccessDenied,
+        }
+    }
+}
+
+impl From<MalformedMessage> for Failure {
+    fn from(malformed: MalformedMessage) -> Self {
+        Self::new(malformed_cause(&malformed), malformed)
+    }
+}
+
+fn malformed_cause(malformed: &MalformedMessage) -> Cause {
     match malformed {
-        Malformed::InRecord { malformed, .. } => cause(malformed),
-        Malformed::BadKey { .. } => Cause::BadKey,
-        Malformed::OtherBucket { .. } => Cause::OtherBucket,
+        MalformedMessage::InRecord { malformed, .. } => malformed_cause(malformed),
+        MalformedMessage::BadKey { .. } => Cause::BadKey,
+        MalformedMessage::OtherBucket { .. } => Cause::OtherBucket,
         _ => Cause::Malformed,
     }
 }
 
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
-        let cause = match error {
-            StoreError::Unavailable(_) => Cause::Unavailable,
-            StoreError::Busy(_) => Cause::Busy,
-            StoreError::Denied(_) => Cause::Denied,
+        let cause = match &error {
+            StoreError::Dependency(error) => error.into(),
             StoreError::Unreadable(_) => Cause::Fault,
         };
         Self::new(cause, error)
@@ -156,12 +223,10 @@ impl From<StoreError> for Failure {
 
 impl From<ObjectsError> for Failure {
     fn from(error: ObjectsError) -> Self {
-        let cause = match error {
+        let cause = match &error {
             ObjectsError::NotFound(_) => Cause::NoObject,
             ObjectsError::Forbidden { .. } => Cause::ForbiddenObject,
-            ObjectsError::Denied { .. } => Cause::Denied,
-            ObjectsError::Unavailable { .. } => Cause::Unavailable,
-            ObjectsError::Busy { .. } => Cause::Busy,
+            ObjectsError::Dependency { error, .. } => error.into(),
             ObjectsError::TooLarge { .. } | ObjectsError::BadKey(_) => Cause::Fault,
         };
         Self::new(cause, error)
@@ -170,34 +235,32 @@ impl From<ObjectsError> for Failure {
 
 impl From<IndexError> for Failure {
     fn from(error: IndexError) -> Self {
-        match error {
-            IndexError::Store(error) => error.into(),
-            // One operation of a service may be away while another answers: no message is to blame.
-            IndexError::Unavailable(_) | IndexError::Busy(_) => Self::new(Cause::Busy, error),
-            IndexError::Denied(_) => Self::new(Cause::Denied, error),
-            IndexError::Refused(_) => Self::new(Cause::Fault, error),
-        }
-    }
-}
-
-impl From<AnalyzeError> for Failure {
-    fn from(error: AnalyzeError) -> Self {
-        let cause = match error {
-            AnalyzeError::Unavailable(_) => Cause::Unavailable,
-            AnalyzeError::Busy(_) => Cause::Busy,
-            AnalyzeError::Denied(_) => Cause::Denied,
-            AnalyzeError::Refused(_) | AnalyzeError::Crashed(_) => Cause::Fault,
+        let cause = match &error {
+            // One operation of a face service may fail while its health check succeeds: no message is to blame for that.
+            IndexError::Dependency(DependencyError::Unavailable(_)) => Cause::Throttled,
+            IndexError::Dependency(error) | IndexError::Store(StoreError::Dependency(error)) => error.into(),
+            IndexError::Refused(_) | IndexError::Store(StoreError::Unreadable(_)) => Cause::Fault,
         };
         Self::new(cause, error)
     }
 }
 
-/// Where no photo is to be blamed: a picture that we made ourselves and cannot work on is a fault for a human.
-impl From<DarkroomError> for Failure {
-    fn from(error: DarkroomError) -> Self {
+impl From<AnalyzeError> for Failure {
+    fn from(error: AnalyzeError) -> Self {
+        let cause = match &error {
+            AnalyzeError::Dependency(error) => error.into(),
+            AnalyzeError::Refused(_) | AnalyzeError::Panicked(_) => Cause::Fault,
+        };
+        Self::new(cause, error)
+    }
+}
+
+/// For images that the worker made itself; a rejected original is not a failure but an outcome.
+impl From<ImageError> for Failure {
+    fn from(error: ImageError) -> Self {
         let cause = match error {
-            DarkroomError::Unavailable(_) => Cause::Unavailable,
-            DarkroomError::Rejected(_) => Cause::Fault,
+            ImageError::Unavailable(_) => Cause::Unavailable,
+            ImageError::Rejected(_) => Cause::Fault,
         };
         Self::new(cause, error)
     }
@@ -205,12 +268,8 @@ impl From<DarkroomError> for Failure {
 
 impl From<PublishError> for Failure {
     fn from(error: PublishError) -> Self {
-        let cause = match error {
-            PublishError::Unavailable(_) => Cause::Unavailable,
-            PublishError::Busy(_) => Cause::Busy,
-            PublishError::Denied(_) => Cause::Denied,
-        };
-        Self::new(cause, error)
+        let PublishError::Dependency(dependency) = &error;
+        Self::new(dependency.into(), error)
     }
 }
 

@@ -1,31 +1,31 @@
-//! What an examination found.
+//! A finding of `sparks doctor`.
 
-/// One thing that was looked at.
+/// The result of one check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// How it is.
-    pub state: State,
-    /// What was looked at.
-    pub what: String,
-    /// What was seen.
-    pub seen: String,
-    /// What helps, where something has to.
+    /// The status of the checked resource.
+    pub status: FindingStatus,
+    /// The checked resource or setting.
+    pub subject: String,
+    /// The observation.
+    pub observation: String,
+    /// The remedy, unless the status is [`FindingStatus::Ok`].
     pub remedy: Option<String>,
 }
 
-/// How something is.
+/// The status of a checked resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum State {
-    /// As it should be.
+pub enum FindingStatus {
+    /// No problem.
     Ok,
-    /// A worker works, but somebody should know.
+    /// A worker can run, but an operator should look.
     Warn,
-    /// A worker does not work.
+    /// A worker cannot run.
     Fail,
 }
 
-impl State {
-    /// Its name.
+impl FindingStatus {
+    /// Returns the name, as printed by `sparks doctor`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Ok => "ok",
@@ -36,18 +36,18 @@ impl State {
 }
 
 impl Finding {
-    /// All is well.
-    pub fn ok(what: impl Into<String>, seen: impl ToString) -> Self {
-        Self { state: State::Ok, what: what.into(), seen: seen.to_string(), remedy: None }
+    /// Creates a finding without a problem.
+    pub fn ok(subject: impl Into<String>, observation: impl ToString) -> Self {
+        Self { status: FindingStatus::Ok, subject: subject.into(), observation: observation.to_string(), remedy: None }
     }
 
-    /// Somebody should know.
-    pub fn warn(what: impl Into<String>, seen: impl ToString, remedy: impl Into<String>) -> Self {
-        Self { state: State::Warn, what: what.into(), seen: seen.to_string(), remedy: Some(remedy.into()) }
+    /// Creates a finding that an operator should look at.
+    pub fn warn(subject: impl Into<String>, observation: impl ToString, remedy: impl Into<String>) -> Self {
+        Self { status: FindingStatus::Warn, remedy: Some(remedy.into()), ..Self::ok(subject, observation) }
     }
 
-    /// A worker does not work like this.
-    pub fn fail(what: impl Into<String>, seen: impl ToString, remedy: impl Into<String>) -> Self {
-        Self { state: State::Fail, what: what.into(), seen: seen.to_string(), remedy: Some(remedy.into()) }
+    /// Creates a finding that keeps a worker from running.
+    pub fn fail(subject: impl Into<String>, observation: impl ToString, remedy: impl Into<String>) -> Self {
+        Self { status: FindingStatus::Fail, remedy: Some(remedy.into()), ..Self::ok(subject, observation) }
     }
 }

@@ -1,4 +1,4 @@
-//! The index inside this process: the gallery of everybody the log knows.
+//! The face index in memory: a gallery of all persons in the event log.
 
 use std::{
     collections::BTreeSet,
@@ -7,141 +7,144 @@ use std::{
 
 use async_trait::async_trait;
 use sparks_domain::{
-    Event, EventId, FaceId, Gallery, Identity, Merges, People, PersonId, Position, Recorded, Seq, Timestamp,
+    Event, EventId, FaceId, Gallery, IdentityHead, Merges, PersonId, PersonRegistry, Position, RecordedEvent, Seq,
+    Timestamp,
 };
 
 use crate::{
-    FaceIndex, Found, IdentityTail, IndexError, Looked, Maintenance, ObjectsError, Reach, Snapshot, Snapshots,
-    Standing, Store, StoreError, StoredFace, Templates,
+    FaceEnrollment, FaceSearch, GallerySnapshot, IdentityTail, IndexError, Maintenance, ObjectsError, PersonStatus,
+    ProbeSet, SearchResult, SnapshotStore, Store, StoreError, StoredFace, TemplateScope, Templates,
 };
 
-/// Everybody known, in memory, complete up to an identity event. It follows the log and is never ahead of it.
+/// The templates and persons of the event log, complete up to an identity event. It reads the log and is never ahead of it.
 pub struct GalleryIndex {
     store: Arc<dyn Store>,
     candidates: usize,
-    known: RwLock<Known>,
-    following: tokio::sync::Mutex<()>,
-    snapshots: Option<Snapshots>,
+    state: RwLock<GalleryState>,
+    /// Held while new events are read.
+    reading: tokio::sync::Mutex<()>,
+    snapshots: Option<SnapshotStore>,
 }
 
-/// What has been learnt.
+/// The state that was read from the event log so far.
 #[derive(Default)]
-pub struct Known {
-    /// What everybody looks like.
+pub struct GalleryState {
+    /// The templates of all persons.
     pub gallery: Gallery,
-    /// Who everybody is.
-    pub people: People,
-    /// Up to which identity event that is everybody.
-    pub identity: Identity,
-    /// Who turned out to be whom.
+    /// All persons.
+    pub people: PersonRegistry,
+    /// The identity event up to which the persons are complete.
+    pub identity: IdentityHead,
+    /// The merges in force.
     pub(crate) merges: Arc<Merges>,
+    /// The position up to which the templates are complete.
     templates: Position,
-    /// The faces that everybody is known by.
-    names: BTreeSet<FaceId>,
-    /// When everybody was met, in the order of the log.
-    met: Vec<(Timestamp, PersonId)>,
-    /// The last event about persons.
-    last: Option<(Seq, EventId)>,
-    learnt: u64,
+    /// The faces that were enrolled as templates.
+    template_ids: BTreeSet<FaceId>,
+    /// The persons in the order in which they were allocated or reinstated, with non-decreasing times.
+    allocations: Vec<(Timestamp, PersonId)>,
+    /// The last identity event.
+    last_event: Option<(Seq, EventId)>,
+    revision: u64,
 }
 
-impl Known {
-    /// Grows with all that may tell who a face is: what somebody looks like, who is one, and who is nobody any more.
-    pub fn learnt(&self) -> u64 {
-        self.learnt
+impl GalleryState {
+    /// Returns a number that grows with every change that may identify a face differently: a new template, a merge, a forgotten
+    /// person.
+    pub fn revision(&self) -> u64 {
+        self.revision
     }
 
-    /// Whom the log has met since then, or met again.
-    pub fn met_since(&self, then: Timestamp) -> impl Iterator<Item = PersonId> {
-        let since = self.met.partition_point(|(when, _)| *when < then);
-        self.met[since..].iter().map(|(_, person)| *person)
+    /// Returns the persons that were allocated or reinstated at this time or later.
+    pub fn allocated_since(&self, since: Timestamp) -> impl Iterator<Item = PersonId> {
+        let first = self.allocations.partition_point(|(when, _)| *when < since);
+        self.allocations[first..].iter().map(|(_, person)| *person)
     }
 
-    /// Learns what somebody looks like.
-    fn learn(&mut self, StoredFace { face, model, signature, person, .. }: StoredFace) {
+    fn enroll(&mut self, StoredFace { face, model, signature, person, .. }: StoredFace) {
         if let Some(person) = person {
-            self.gallery.learn(person, &model, &signature);
-            self.names.insert(face);
-            self.learnt += 1;
+            self.gallery.enroll(person, &model, &signature);
+            self.template_ids.insert(face);
+            self.revision += 1;
         }
     }
 
-    /// Learns who is who.
-    fn meet(&mut self, tail: &IdentityTail) {
+    fn apply_identity_events(&mut self, tail: &IdentityTail) {
         for recorded in &tail.events {
             self.people.evolve(&recorded.event, recorded.when);
-            // Clocks differ: nobody counts as older than whoever the log met before.
-            let when = self.met.last().map_or(recorded.when, |(last, _)| recorded.when.max(*last));
-            let met = |person| (when, person);
+            // The clocks of workers differ; times must not decrease for the binary search in `allocated_since`.
+            let when = self.allocations.last().map_or(recorded.when, |(last, _)| recorded.when.max(*last));
             match &recorded.event {
-                Event::PersonsAllocated(event) => self.met.extend(event.persons.iter().map(|new| met(new.person))),
-                Event::PersonReinstated(event) => self.met.push(met(event.person)),
+                Event::PersonsAllocated(event) => {
+                    self.allocations.extend(event.persons.iter().map(|new| (when, new.person)));
+                }
+                Event::PersonReinstated(event) => self.allocations.push((when, event.person)),
                 _ => {}
             }
-            self.last = Some((recorded.seq, recorded.id));
+            self.last_event = Some((recorded.seq, recorded.id));
         }
         if *self.merges != *self.people.merges() {
             self.merges = Arc::new(self.people.merges().clone());
-            self.gallery.follow(&self.merges);
-            self.learnt += 1;
+            self.gallery.apply_merges(&self.merges);
+            self.revision += 1;
         }
-        self.identity = Identity { seq: tail.seq, counter: tail.counter, ..Identity::default() };
+        self.identity = IdentityHead { seq: tail.seq, counter: tail.counter, ..IdentityHead::default() };
     }
 }
 
-/// Templates are learnt this many at a time.
+/// The number of templates read at a time.
 const BATCH: usize = 8192;
 
 impl GalleryIndex {
-    /// The index of everybody this store knows by now, answering with so many candidates a face.
+    /// Loads the index from the event log of this store. A search returns at most `candidates` persons per face.
     pub async fn load(store: Arc<dyn Store>, candidates: usize) -> Result<Self, StoreError> {
-        let (known, following) = (RwLock::default(), tokio::sync::Mutex::default());
-        let index = Self { store, candidates, known, following, snapshots: None };
-        index.follow().await?;
+        let (state, reading) = (RwLock::default(), tokio::sync::Mutex::default());
+        let index = Self { store, candidates, state, reading, snapshots: None };
+        index.catch_up().await?;
         Ok(index)
     }
 
-    /// The same index, from the last snapshot on where there is one of this log.
-    pub async fn resume(
+    /// Loads the index from the last snapshot, if there is one of this log, and from the events after it.
+    pub async fn load_with_snapshot(
         store: Arc<dyn Maintenance>,
         candidates: usize,
-        snapshots: Snapshots,
+        snapshots: SnapshotStore,
     ) -> Result<Self, StoreError> {
-        let (known, following) = (RwLock::default(), tokio::sync::Mutex::default());
+        let (state, reading) = (RwLock::default(), tokio::sync::Mutex::default());
         let snapshot = snapshots.read().await;
         let (tail, heads) = (store.identity(Seq(0)).await?, store.heads().await?);
-        let index = Self { store, candidates, known, following, snapshots: Some(snapshots) };
-        if let Some(snapshot) = snapshot.filter(|snapshot| snapshot.is_about(&tail.events, &heads)) {
-            index.recall(&snapshot).await?;
-            index.write().meet(&tail);
+        let index = Self { store, candidates, state, reading, snapshots: Some(snapshots) };
+        if let Some(snapshot) = snapshot.filter(|snapshot| snapshot.matches_log(&tail.events, &heads)) {
+            index.load_templates(&snapshot).await?;
+            index.state_mut().apply_identity_events(&tail);
         }
-        index.follow().await?;
+        index.catch_up().await?;
         Ok(index)
     }
 
-    /// Learns what is still kept of the faces of a snapshot.
-    async fn recall(&self, snapshot: &Snapshot) -> Result<(), StoreError> {
+    /// Enrolls the faces of a snapshot whose signatures are still stored.
+    async fn load_templates(&self, snapshot: &GallerySnapshot) -> Result<(), StoreError> {
         for faces in snapshot.templates().chunks(BATCH) {
-            let kept = self.store.signatures(faces).await?;
-            let mut known = self.write();
-            kept.into_iter().filter(|kept| kept.template).for_each(|kept| known.learn(kept));
+            let stored = self.store.signatures(faces).await?;
+            let mut state = self.state_mut();
+            stored.into_iter().filter(|stored| stored.template).for_each(|stored| state.enroll(stored));
         }
-        self.write().templates = snapshot.position();
+        self.state_mut().templates = snapshot.position();
         Ok(())
     }
 
-    /// Keeps a snapshot of what is known, if that saves whoever starts next much reading; when this process `ends`, if it
-    /// saves any.
-    pub async fn keep_snapshot(&self, ends: bool) -> Result<(), ObjectsError> {
+    /// Writes a snapshot, if enough events are new since the last one; at shutdown, if any are.
+    pub async fn save_snapshot(&self, is_shutdown: bool) -> Result<(), ObjectsError> {
         let Some(snapshots) = &self.snapshots else { return Ok(()) };
         let snapshot = {
-            let known = self.known();
-            let is_due = match ends {
-                true => !snapshots.is_current(&known.templates),
-                false => snapshots.is_worth_writing(&known.templates, known.names.len()),
+            let state = self.state();
+            let is_due = match is_shutdown {
+                true => !snapshots.is_current(&state.templates),
+                false => snapshots.is_worth_writing(&state.templates, state.template_ids.len()),
             };
-            let last = known.last.filter(|_| is_due);
-            last.map(|last| Snapshot::new(&known.templates, last, known.names.iter().cloned().collect()))
+            let last_event = state.last_event.filter(|_| is_due);
+            let template_ids = || state.template_ids.iter().cloned().collect();
+            last_event.map(|last_event| GallerySnapshot::new(&state.templates, last_event, template_ids()))
         };
         match snapshot {
             Some(snapshot) => snapshots.write(&snapshot).await,
@@ -149,96 +152,101 @@ impl GalleryIndex {
         }
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, Known> {
-        self.known.write().unwrap_or_else(PoisonError::into_inner)
+    /// Returns the current state. Blocks updates while it is held.
+    pub fn state(&self) -> RwLockReadGuard<'_, GalleryState> {
+        self.state.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What has been learnt so far.
-    pub fn known(&self) -> RwLockReadGuard<'_, Known> {
-        self.known.read().unwrap_or_else(PoisonError::into_inner)
+    fn state_mut(&self) -> RwLockWriteGuard<'_, GalleryState> {
+        self.state.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Learns all that has been committed since the last time.
-    pub async fn follow(&self) -> Result<(), StoreError> {
-        self.learn(Reach::Everything).await
+    /// Applies all events that were committed since the last call.
+    pub async fn catch_up(&self) -> Result<(), StoreError> {
+        self.read_new_events(TemplateScope::Everything).await
     }
 
-    /// Learns what has been committed since the last time: who is who, then what they look like, so that whoever is known
-    /// is also recognised. One at a time: two would teach the same template twice.
-    async fn learn(&self, reach: Reach) -> Result<(), StoreError> {
-        let _alone = self.following.lock().await;
+    /// Applies new events. Templates are enrolled before their persons become known, so that every known person can be matched.
+    /// Exclusive: concurrent calls would enroll a template twice.
+    async fn read_new_events(&self, scope: TemplateScope) -> Result<(), StoreError> {
+        let _exclusive = self.reading.lock().await;
         let (identity, mut templates) = {
-            let known = self.known();
-            (known.identity.seq, known.templates.clone())
+            let state = self.state();
+            (state.identity.seq, state.templates.clone())
         };
         let tail = self.store.identity(identity).await?;
-        let anew = self.forget(&tail.events, &templates).await?;
+        let enrolled = self.remove_forgotten(&tail.events, &templates).await?;
         loop {
-            let Templates { faces, read } = self.store.templates(&templates, reach, BATCH).await?;
+            let Templates { faces, read } = self.store.templates(&templates, scope, BATCH).await?;
             if read == templates {
                 break;
             }
-            let mut known = self.write();
-            faces.into_iter().filter(|kept| !anew.contains(&kept.face)).for_each(|kept| known.learn(kept));
-            known.templates.clone_from(&read);
+            let mut state = self.state_mut();
+            faces.into_iter().filter(|stored| !enrolled.contains(&stored.face)).for_each(|stored| state.enroll(stored));
+            state.templates.clone_from(&read);
             templates = read;
         }
-        self.write().meet(&tail);
+        self.state_mut().apply_identity_events(&tail);
         Ok(())
     }
-}
 
-impl GalleryIndex {
-    /// Forgets those who were forgotten, and learns what they are known by since: a photo of them may have come before the
-    /// event was read. Says which faces that were.
-    async fn forget(&self, events: &[Recorded], read: &Position) -> Result<BTreeSet<FaceId>, StoreError> {
+    /// Removes the templates of forgotten persons and enrolls those that are stored of them now: a photo of such a person may
+    /// have been committed before the event was read. Returns the faces that were enrolled.
+    async fn remove_forgotten(
+        &self,
+        events: &[RecordedEvent],
+        read: &Position,
+    ) -> Result<BTreeSet<FaceId>, StoreError> {
         let forgotten = events.iter().filter_map(|recorded| match &recorded.event {
             Event::PersonsForgotten(event) => Some(&event.persons),
             _ => None,
         });
         let forgotten: Vec<PersonId> = forgotten.flatten().copied().collect();
-        // Whoever has learnt nothing yet reads all that is kept.
+        // At the first read, nothing is enrolled yet, and only stored templates will be.
         if forgotten.is_empty() || *read == Position::default() {
             return Ok(BTreeSet::new());
         }
-        let kept = self.store.faces_of(&forgotten).await?.into_iter().map(|decided| decided.kept);
-        let mut known = self.write();
-        forgotten.iter().for_each(|person| known.gallery.forget(*person));
-        known.learnt += 1;
-        let kept: Vec<StoredFace> = kept.filter(|kept| kept.template && kept.person.is_some()).collect();
-        let anew = kept.iter().map(|kept| kept.face.clone()).collect();
-        kept.into_iter().for_each(|kept| known.learn(kept));
-        Ok(anew)
+        let stored = self.store.faces_of(&forgotten).await?.into_iter().map(|decided| decided.kept);
+        let mut state = self.state_mut();
+        forgotten.iter().for_each(|person| state.gallery.remove(*person));
+        state.revision += 1;
+        let stored: Vec<StoredFace> = stored.filter(|stored| stored.template && stored.person.is_some()).collect();
+        let enrolled = stored.iter().map(|stored| stored.face.clone()).collect();
+        stored.into_iter().for_each(|stored| state.enroll(stored));
+        Ok(enrolled)
     }
 }
 
 #[async_trait]
-impl FaceIndex for GalleryIndex {
-    async fn search(&self, looked: &Looked) -> Result<Found, IndexError> {
-        let known = self.known();
-        let search = known.gallery.search(&looked.faces, self.candidates, known.people.len());
-        Ok(Found { search, identity: known.identity.clone() })
+impl FaceSearch for GalleryIndex {
+    async fn search(&self, probes: &ProbeSet) -> Result<SearchResult, IndexError> {
+        let state = self.state();
+        let search = state.gallery.search(&probes.faces, self.candidates, state.people.len());
+        Ok(SearchResult { search, identity: state.identity.clone() })
     }
 
     async fn refresh(&self) -> Result<(), IndexError> {
-        Ok(self.learn(Reach::Persons).await?)
+        Ok(self.read_new_events(TemplateScope::Persons).await?)
     }
 
     fn merges(&self) -> Arc<Merges> {
-        Arc::clone(&self.known().merges)
+        Arc::clone(&self.state().merges)
     }
 
-    fn standing(&self, person: PersonId) -> Standing {
-        let known = self.known();
-        match (known.people.get(person), known.people.remembered(person)) {
-            _ if known.merges.is_absorbed(person) => Standing::Unknown,
-            (Some(person), _) => Standing::Known(person),
-            (None, Some(person)) => Standing::Forgotten(person),
-            (None, None) => Standing::Unknown,
+    fn person_status(&self, person: PersonId) -> PersonStatus {
+        let state = self.state();
+        match (state.people.get(person), state.people.get_forgotten(person)) {
+            _ if state.merges.is_absorbed(person) => PersonStatus::Unknown,
+            (Some(person), _) => PersonStatus::Known(person),
+            (None, Some(person)) => PersonStatus::Forgotten(person),
+            (None, None) => PersonStatus::Unknown,
         }
     }
 
-    fn identity(&self) -> Identity {
-        self.known().identity.clone()
+    fn identity(&self) -> IdentityHead {
+        self.state().identity.clone()
     }
 }
+
+/// A gallery reads templates from the event log, so nothing has to be enrolled.
+impl FaceEnrollment for GalleryIndex {}

@@ -1,55 +1,58 @@
 //! The ports, the stages of a photo and the use cases.
 //!
-//! Deliberately absent: any technology. What talks to a disk or a network lives behind a port, in an adapter.
+//! No technology: code that uses a disk or a network is in an adapter, behind a port.
 
-mod accompanied;
 mod adopt;
+mod arrival_order;
 mod backfill;
-mod cpu;
+mod consolidation;
+mod cpu_pool;
+mod crop_loader;
+mod crop_window;
+mod dual_analyzer;
 mod failure;
 mod finding;
 mod gallery_index;
+mod gallery_snapshot;
 mod message;
+mod photo_rows;
 mod pipeline;
-mod portraits;
 mod ports;
 mod query_model;
 mod rebuild;
 mod redecide;
-mod register;
 mod service_index;
-mod settlement;
-mod shown;
-mod snapshot;
 mod stages;
-mod tally;
-mod turn;
 mod upload;
+mod usage_tally;
 mod users;
-mod window;
 
-pub use accompanied::Accompanied;
-pub use adopt::{Adopted, Adoption, Alike, Found as FoundToAdopt, Step, Unadopted};
-pub use backfill::{Backfill, Backfilled};
-pub use cpu::{Cpu, Crashed};
-pub use failure::{Cause, Class, Failure};
-pub use finding::{Finding, State};
-pub use gallery_index::{GalleryIndex, Known};
-pub use message::{
-    DeleteRef, FinishedVariants, Malformed, PhotoRef, ProfileRef, RemovedRef, Request, understand, upload_event,
+pub use adopt::{Adoption, AdoptionProgress, AdoptionReport, AdoptionSurvey, SuspectedDuplicate, UnadoptedTable};
+pub use arrival_order::{ArrivalOrder, ArrivalSlot};
+pub use backfill::{Backfill, BackfillReport};
+pub use consolidation::{
+    ConsolidationConfig, ConsolidationReport, Consolidator, MergeError, MergeSummary, PhotoUpdateReport,
 };
-pub use pipeline::{Announcements, Pipeline, Ports, Rules};
-pub use portraits::Portraits;
+pub use cpu_pool::{CpuPool, TaskPanicked};
+pub use crop_loader::CropLoader;
+pub use crop_window::CropWindow;
+pub use dual_analyzer::DualAnalyzer;
+pub use failure::{Cause, Class, Failure, RetryPolicy};
+pub use finding::{Finding, FindingStatus};
+pub use gallery_index::{GalleryIndex, GalleryState};
+pub use gallery_snapshot::{GallerySnapshot, SnapshotStore};
+pub use message::{
+    DeleteRef, FinishedVariants, MalformedMessage, PhotoRef, ProfileRef, RemovedRef, Request, parse_message,
+    upload_event,
+};
+pub use pipeline::{Pipeline, PipelineConfig, Ports, PublishConfig};
 pub use ports::*;
-pub use query_model::{BadToken, Paging, QueryModel};
+pub use query_model::{InvalidPageToken, Paging, QueryModel};
 pub use rebuild::{Drift, Rebuilder};
-pub use redecide::{AskedService, Difference, Faces, Redecision, Report, Survey, What};
-pub use register::{Followed, Merged, Register, RegisterError, Rules as RegisterRules, Tidied};
-pub use service_index::{LearnsBy, ServiceIndex, ServiceRules};
-pub use settlement::Perseverance;
-pub use snapshot::{Snapshot, Snapshots};
-pub use stages::{Committed, Outcome};
-pub use tally::{Tally, Work};
-pub use turn::{Ticket, Turnstile};
+pub use redecide::{
+    FaceChange, FaceDifference, PersonFaceCounts, RedecideReport, RedecideSurvey, Redecision, SearchService,
+};
+pub use service_index::{EnrollmentMode, ServiceIndex, ServiceIndexConfig};
+pub use stages::{CommitReceipt, Outcome};
 pub use upload::Upload;
-pub use window::Window;
+pub use usage_tally::{AnalyzerUsage, UsageTally};

@@ -1,83 +1,120 @@
-//! Everything a photo needs on its way.
+//! The pipeline: what a request goes through, and everything that needs.
 
 use std::sync::{
     Arc,
     atomic::{AtomicU64, Ordering},
 };
 
-use sparks_domain::{Policy, Projection};
+use sparks_domain::{Email, ImageId, Policy, Projection, Rejection, SourceObject};
 
-use crate::{Clock, Cpu, Darkroom, FaceAnalyzer, FaceIndex, Meter, Objects, Publisher, Store};
+use crate::{
+    ArrivalSlot, Clock, CpuPool, FaceAnalyzer, FaceIndex, Failure, ImageProcessor, Meter, Objects, Outcome, PhotoRef,
+    Publisher, Request, Store,
+    stages::{PhotoDeletion, PhotoProcessor, ProfileProcessor},
+};
 
-/// The way of a photo, from its message to its rows. See `stages/process.rs` for the story.
+/// Processes requests. `stages/process.rs` has the stages of a photo in order.
 pub struct Pipeline {
     pub(crate) ports: Ports,
-    pub(crate) cpu: Cpu,
-    pub(crate) rules: Rules,
+    pub(crate) cpu: CpuPool,
+    pub(crate) config: PipelineConfig,
     conflicts: AtomicU64,
 }
 
-/// Whom the pipeline talks to.
+/// The adapters that the pipeline uses.
 #[derive(Clone)]
 pub struct Ports {
     /// The bucket.
     pub objects: Arc<dyn Objects>,
-    /// Table, log and signatures.
+    /// The table, the event log and the signatures.
     pub store: Arc<dyn Store>,
-    /// Pixels.
-    pub darkroom: Arc<dyn Darkroom>,
-    /// Who looks for faces.
+    /// Decodes photos and makes variants and crops.
+    pub image_processor: Arc<dyn ImageProcessor>,
+    /// Detects faces and computes embeddings.
     pub analyzer: Arc<dyn FaceAnalyzer>,
-    /// Who knows persons.
+    /// Searches and enrolls known persons.
     pub index: Arc<dyn FaceIndex>,
-    /// Who tells others.
+    /// Publishes notifications.
     pub publisher: Arc<dyn Publisher>,
-    /// Who measures.
+    /// Records durations and calls.
     pub meter: Arc<dyn Meter>,
-    /// The time.
+    /// The clock.
     pub clock: Arc<dyn Clock>,
 }
 
-/// What the operator has settled.
+/// The settings of the pipeline.
 #[derive(Debug, Clone)]
-pub struct Rules {
-    /// When a face is somebody.
+pub struct PipelineConfig {
+    /// When a face matches a person, and when it may become a new one.
     pub policy: Policy,
     /// How events become rows.
     pub projection: Projection,
-    /// The largest original.
+    /// The size limit of an original.
     pub max_bytes: u64,
-    /// Who the log says decided.
+    /// The program and version that events record.
     pub actor: String,
-    /// The bucket's name, as messages and notices call it.
+    /// The name of the bucket in messages and notifications.
     pub bucket: String,
-    /// What others are told.
-    pub announcements: Announcements,
+    /// Which notifications are published.
+    pub publish: PublishConfig,
 }
 
-/// What others are told.
+/// Which notifications are published.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Announcements {
-    /// That the pictures of a photo are made.
+pub struct PublishConfig {
+    /// `thumbnail-completed`, when the variants of a photo are stored.
     pub thumbnails: bool,
-    /// Everything the log says.
+    /// Every event of the log.
     pub events: bool,
 }
 
 impl Pipeline {
-    /// A pipeline with these ports on these cores.
-    pub fn new(ports: Ports, cpu: Cpu, rules: Rules) -> Self {
-        Self { ports, cpu, rules, conflicts: AtomicU64::new(0) }
+    /// Creates a pipeline.
+    pub fn new(ports: Ports, cpu: CpuPool, config: PipelineConfig) -> Self {
+        Self { ports, cpu, config, conflicts: AtomicU64::new(0) }
     }
 
-    /// How many commits met somebody else's and had to be decided again.
+    /// Processes a request exactly once in effect: after a crash at any point, processing it again ends in the same state.
+    pub async fn handle(&self, request: Request, slot: &ArrivalSlot) -> Result<Outcome, Failure> {
+        match request {
+            Request::Photo(photo) => self.process(photo, slot).await,
+            Request::Profile(profile) => ProfileProcessor(self).process(profile, slot).await,
+            Request::Delete(delete) => PhotoDeletion(self).delete(delete).await,
+            Request::Removed(removed) => PhotoDeletion(self).original_removed(removed).await,
+            Request::Ignored { reason } => Ok(Outcome::Ignored(reason)),
+            Request::Malformed(malformed) => Err(malformed.into()),
+        }
+    }
+
+    /// Processes a photo.
+    pub async fn process(&self, photo: PhotoRef, slot: &ArrivalSlot) -> Result<Outcome, Failure> {
+        PhotoProcessor(self).process(photo, slot).await
+    }
+
+    /// Commits the rejection of a photo that need not be fetched to be rejected.
+    pub async fn reject(
+        &self,
+        image: ImageId,
+        uploader: Email,
+        source: SourceObject,
+        reason: Rejection,
+    ) -> Result<Outcome, Failure> {
+        PhotoProcessor(self).reject_unread(image, uploader, source, reason).await
+    }
+
+    /// Deletes a photo for an operator, regardless of the uploader. Fails for a photo that neither the table nor the log contains.
+    pub async fn delete_as_operator(&self, image: &ImageId) -> Result<Outcome, Failure> {
+        PhotoDeletion(self).delete_as_operator(image).await
+    }
+
+    /// Returns the number of commits that were decided again after a conflict.
     pub fn conflicts(&self) -> u64 {
         self.conflicts.load(Ordering::Relaxed)
     }
 
-    /// Who makes its pictures.
-    pub fn darkroom(&self) -> Arc<dyn Darkroom> {
-        Arc::clone(&self.ports.darkroom)
+    /// Returns the image processor.
+    pub fn image_processor(&self) -> Arc<dyn ImageProcessor> {
+        Arc::clone(&self.ports.image_processor)
     }
 
     pub(crate) fn count_conflict(&self) {

@@ -1,15 +1,15 @@
-//! Everything that is ours, made anew from the log, or compared with it.
+//! Comparison of the table with the event log, and its rebuild.
 
 use std::sync::Arc;
 
 use sparks_domain::{
-    Difference, Event, Identity, ImageId, Key, Merges, Mutation, People, PersonId, PersonRenamed, PhotoState, Position,
-    Projection, Recorded, Seq, Version,
+    Difference, Event, IdentityHead, ImageId, Key, Merges, Mutation, PersonId, PersonRegistry, PersonRenamed, Position,
+    Projection, ProjectionContext, RecordedEvent, Seq, Version,
 };
 
-use crate::{Clock, Commit, CommitError, Maintenance, StoreError};
+use crate::{Clock, Commit, CommitError, DependencyError, Maintenance, StoreError};
 
-/// Compares the table with the log, and mends it.
+/// Compares the projected rows of the table with the event log, and repairs them.
 pub struct Rebuilder {
     store: Arc<dyn Maintenance>,
     clock: Arc<dyn Clock>,
@@ -17,94 +17,95 @@ pub struct Rebuilder {
     actor: String,
 }
 
-/// How the table differed from the log.
+/// The differences between the table and the event log.
 #[derive(Debug, Default)]
 pub struct Drift {
     /// Events read.
     pub events: u64,
-    /// Rows that were not as the log says. At most [`Drift::LISTED`] are kept.
+    /// Rows that differ from the event log, at most [`Drift::MAX_LISTED`].
     pub differences: Vec<Difference>,
-    /// How many differences there were in all.
+    /// The total number of differences.
     pub total: u64,
-    /// Photos whose row the platform removed; nothing of ours is put back there.
-    pub gone: u64,
-    /// Names that somebody else gave to persons: theirs to give, so no drift.
+    /// Photos whose IMAGE row the platform has deleted. Their rows are not restored.
+    pub deleted_photos: u64,
+    /// Display names that the platform's users have changed. The platform owns names, so these are not differences.
     pub renamed: Vec<(PersonId, String)>,
 }
 
 impl Drift {
-    /// How many differences are kept for listing.
-    pub const LISTED: usize = 1000;
+    /// The maximum number of listed differences.
+    pub const MAX_LISTED: usize = 1000;
 }
 
 const BATCH: usize = 2048;
 
-/// Some events of the log, understood.
-struct Chapter {
+/// A batch of events, and the rows that their photos must have.
+struct LogBatch {
     read: Position,
     events: u64,
     photos: Vec<Vec<Mutation>>,
 }
 
 impl Rebuilder {
-    /// Works on this store in this name, with rows as this projection makes them.
+    /// Creates a rebuilder for this store that records events as `actor`.
     pub fn new(store: Arc<dyn Maintenance>, clock: Arc<dyn Clock>, projection: Projection, actor: String) -> Self {
         Self { store, clock, projection, actor }
     }
 
-    /// Compares every row of ours with the log, and with `write` makes it so. `progress` hears how many events it has read.
-    /// Works in short steps: workers go on meanwhile, and what they commit is read before the end.
+    /// Compares every projected row with the event log, and with `write` repairs it. `progress` receives the number of events read.
+    /// Runs in short steps beside active workers, whose commits are included.
     pub async fn run(&self, write: bool, progress: impl Fn(u64)) -> Result<Drift, StoreError> {
         let mut drift = Drift::default();
-        let mut known = self.compare(write, &progress, &mut drift).await?;
-        // Who is who may have changed since it was read: what was made of photos and persons is looked at once more.
-        while self.merged_since(known).await? {
+        let mut identity = self.compare(write, &progress, &mut drift).await?;
+        // Rows were projected with the merges read at the start; if those have changed, they are compared again.
+        while self.has_merges_since(identity).await? {
             if !write {
                 drift = Drift::default();
             }
-            known = self.compare(write, &progress, &mut drift).await?;
+            identity = self.compare(write, &progress, &mut drift).await?;
         }
         Ok(drift)
     }
 
-    /// Whether anybody was joined or parted after this identity event.
-    async fn merged_since(&self, known: Seq) -> Result<bool, StoreError> {
-        let tail = self.store.identity(known).await?;
-        let is_merge = |recorded: &Recorded| matches!(recorded.event, Event::PersonsMerged(_) | Event::MergeUndone(_));
+    /// Whether persons were merged or unmerged after this identity event.
+    async fn has_merges_since(&self, identity: Seq) -> Result<bool, StoreError> {
+        let tail = self.store.identity(identity).await?;
+        let is_merge =
+            |recorded: &RecordedEvent| matches!(recorded.event, Event::PersonsMerged(_) | Event::MergeUndone(_));
         Ok(tail.events.iter().any(is_merge))
     }
 
-    /// Goes once through all that is ours. Says up to which identity event it knew who is who.
+    /// Compares all projected rows once. Returns the identity event whose merges were used.
     async fn compare(&self, write: bool, progress: &impl Fn(u64), drift: &mut Drift) -> Result<Seq, StoreError> {
-        let mut people = People::default();
-        // Who is who comes first: every photo is shown with who its persons are now.
+        let mut people = PersonRegistry::default();
+        // Identity events first: the rows of photos depend on all merges.
         let identity = self.store.identity(Seq(0)).await?;
         for recorded in &identity.events {
             people.evolve(&recorded.event, recorded.when);
         }
         let merges = people.merges().clone();
-        let mut chapter = self.read(Position::default(), &merges).await?;
-        while let Some(Chapter { read, events, photos }) = chapter {
+        let mut batch = self.read(Position::default(), &merges).await?;
+        while let Some(LogBatch { read, events, photos }) = batch {
             drift.events += events;
-            // The next chapter is read and understood while this one is compared.
+            // The next batch is read while this one is compared.
             let so_far = read.events();
-            (chapter, ()) = tokio::try_join!(self.read(read, &merges), self.mend(photos, write, drift))?;
+            (batch, ()) = tokio::try_join!(self.read(read, &merges), self.repair(photos, write, drift))?;
             progress(so_far);
         }
         self.adopt_names(&mut people, write, drift).await?;
-        let persons = people.iter().map(|(id, person)| vec![Projection::person(id, &person)]);
-        let gone = merges.absorbed().map(|(id, _)| id).chain(people.forgotten());
-        let gone = gone.map(|id| vec![Mutation::Delete { key: Key::person(id) }]);
-        let counter = vec![Projection::counter(people.highest())];
-        let rows: Vec<_> = persons.chain(gone).chain((people.highest() > 0).then_some(counter)).collect();
+        let persons = people.iter().map(|(id, person)| vec![Projection::person_row(id, &person)]);
+        let removed = merges.absorbed().map(|(id, _)| id).chain(people.forgotten());
+        let removed = removed.map(|id| vec![Mutation::Delete { key: Key::person(id) }]);
+        let counter = vec![Projection::counter_row(people.highest_number())];
+        let rows: Vec<_> = persons.chain(removed).chain((people.highest_number() > 0).then_some(counter)).collect();
         for rows in rows.chunks(BATCH) {
-            self.mend(rows.to_vec(), write, drift).await?;
+            self.repair(rows.to_vec(), write, drift).await?;
         }
         Ok(identity.seq)
     }
 
-    /// A display name that somebody else wrote is theirs to write: it becomes an event, and is never overwritten.
-    async fn adopt_names(&self, people: &mut People, write: bool, drift: &mut Drift) -> Result<(), StoreError> {
+    /// Records display names that were changed in the table as events: the platform owns names, so they are never overwritten.
+    async fn adopt_names(&self, people: &mut PersonRegistry, write: bool, drift: &mut Drift) -> Result<(), StoreError> {
         let ids: Vec<PersonId> = people.iter().map(|(id, _)| id).collect();
         for ids in ids.chunks(BATCH) {
             let keys: Vec<Key> = ids.iter().map(|id| Key::person(*id)).collect();
@@ -128,60 +129,43 @@ impl Rebuilder {
         let event = Event::PersonRenamed(renamed(tail.seq));
         let when = self.clock.now();
         let commit = Commit {
-            identity: Some(Identity { seq: tail.seq, counter: tail.counter, ..Identity::default() }),
+            identity: Some(IdentityHead { seq: tail.seq, counter: tail.counter, ..IdentityHead::default() }),
             actor: self.actor.clone(),
-            mutations: self.projection.project(None, &event, when, &Merges::default()),
+            mutations: self.projection.project(&event, &ProjectionContext::new(when, &Merges::default())),
             events: vec![event.clone()],
             ..Commit::without_events(when, None)
         };
         match self.store.commit(&commit).await {
             Ok(_) => Ok(event),
             Err(CommitError::Store(error)) => Err(error),
-            Err(conflict) => Err(StoreError::Unavailable(format!("{conflict}: run it again"))),
+            Err(conflict) => Err(DependencyError::Unavailable(format!("{conflict}; run the command again")).into()),
         }
     }
 
-    /// The events after `after`, and what their photos should be in the table: only what a photo shows now counts.
-    async fn read(&self, after: Position, merges: &Merges) -> Result<Option<Chapter>, StoreError> {
+    /// Reads the events after `after`, and returns the rows that their photos must have now. `None` at the end of the log.
+    async fn read(&self, after: Position, merges: &Merges) -> Result<Option<LogBatch>, StoreError> {
         let batch = self.store.read_log(&after, BATCH).await?;
         if batch.is_empty() {
             return Ok(None);
         }
         let mut read = after;
-        batch.iter().for_each(|recorded| read.pass_event(recorded));
+        batch.iter().for_each(|recorded| read.advance_past(recorded));
         let events = batch.len() as u64;
         let photos: Vec<_> = batch.iter().filter_map(|r| Some((r, r.event.image()?.clone()))).collect();
         let images: Vec<ImageId> = photos.iter().map(|(_, image)| image.clone()).collect();
         let states = self.store.photos(&images).await?;
-        let photos = photos.iter().zip(states).map(|((recorded, _), state)| self.photo(recorded, state, merges));
-        Ok(Some(Chapter { read, events, photos: photos.collect() }))
+        let photos = photos.iter().zip(states).map(|((recorded, _), state)| {
+            state.map(|state| self.projection.reproject(recorded, &state, merges)).unwrap_or_default()
+        });
+        Ok(Some(LogBatch { read, events, photos: photos.collect() }))
     }
 
-    fn photo(&self, recorded: &Recorded, state: Option<PhotoState>, merges: &Merges) -> Vec<Mutation> {
-        match (&recorded.event, state) {
-            (event @ (Event::PhotoProcessed(_) | Event::PhotoAdopted(_)), Some(state))
-                if state.shows == Some(recorded.seq) =>
-            {
-                self.projection.shown(event, recorded.when, &state.persons, merges).unwrap_or_default()
-            }
-            // A later version took its place, or the photo is gone.
-            (Event::PhotoProcessed(event), Some(state)) => self.projection.superseded(&state, event, merges),
-            (Event::PhotoAdopted(event), Some(state)) => self.projection.superseded_tags(&state, event, merges),
-            // The picture that a user has now says who they are.
-            (Event::ProfileProcessed(event), Some(state)) if state.shows == Some(recorded.seq) => {
-                self.projection.profile(event, recorded.when, merges).into_iter().collect()
-            }
-            // A review says who the persons are of a photo that an earlier event put there.
-            (_, _) => Vec::new(),
-        }
-    }
-
-    async fn mend(&self, groups: Vec<Vec<Mutation>>, write: bool, drift: &mut Drift) -> Result<(), StoreError> {
-        let mended = self.store.mend(groups, write).await?;
-        drift.total += mended.differences.len() as u64;
-        drift.gone += mended.gone.len() as u64;
-        let room = Drift::LISTED.saturating_sub(drift.differences.len());
-        drift.differences.extend(mended.differences.into_iter().take(room));
+    async fn repair(&self, groups: Vec<Vec<Mutation>>, write: bool, drift: &mut Drift) -> Result<(), StoreError> {
+        let report = self.store.repair(groups, write).await?;
+        drift.total += report.differences.len() as u64;
+        drift.deleted_photos += report.gone.len() as u64;
+        let room = Drift::MAX_LISTED.saturating_sub(drift.differences.len());
+        drift.differences.extend(report.differences.into_iter().take(room));
         Ok(())
     }
 }

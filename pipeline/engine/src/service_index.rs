@@ -1,86 +1,89 @@
-//! The index at a service, and what it cannot know yet.
+//! The face index of a face service, completed by the gallery for persons that the service cannot find yet.
 //!
-//! A service finds what it was taught after a while. Who is new meanwhile is in the log, and the gallery follows the log: so a
-//! face is looked for at the service and among the newest persons of the gallery. Where no signature tells, the service
-//! compares the faces themselves.
+//! A service finds enrolled faces only after a while (eventual consistency). The gallery reads the event log and has them at once.
+//! So each face is searched at the service and among the newest persons of the gallery. Where signatures are missing, the service
+//! compares the face with the crops of the newest persons.
 
 use std::{
     collections::BTreeSet,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 use async_trait::async_trait;
 use futures_util::{StreamExt, TryStreamExt, stream};
 use sparks_domain::{
-    Candidate, FaceBox, FaceId, Identity, ImageId, Merges, PersonId, Search, SeenFace, Similarity, Threshold, Timestamp,
+    Candidate, DetectedFace, FaceBox, FaceCandidates, FaceId, FacePairSimilarity, IdentityHead, ImageId, Merges,
+    PersonId, Threshold, Timestamp,
 };
 
 use crate::{
-    Answers, Clock, Collection, FaceIndex, Found, GalleryIndex, IndexError, Lesson, Looked, Pixels, Portraits, Probe,
-    Standing, Store, StoredFace,
+    Clock, CropLoader, Enrollment, FaceCollection, FaceEnrollment, FaceSearch, GalleryIndex, IndexError, PersonStatus,
+    Pixels, Probe, ProbeSet, SearchCache, SearchResult, Store, StoredFace,
 };
 
-/// Asks a service who somebody is, and the log who is too new for it.
+/// Searches a face service, and the gallery for persons that the service cannot find yet.
 pub struct ServiceIndex {
     gallery: Arc<GalleryIndex>,
-    collection: Arc<dyn Collection>,
+    collection: Arc<dyn FaceCollection>,
     store: Arc<dyn Store>,
-    portraits: Portraits,
+    crops: CropLoader,
     clock: Arc<dyn Clock>,
-    rules: ServiceRules,
-    /// Whom of the newest the service has named.
-    found: Mutex<BTreeSet<PersonId>>,
-    /// Numbers of persons whom the service knows and the log does not: nobody new may have them.
-    foreign: Mutex<BTreeSet<u32>>,
+    config: ServiceIndexConfig,
+    /// The newest persons that the service has returned in a search: it can find them.
+    searchable: Mutex<BTreeSet<PersonId>>,
+    /// Numbers of persons that are enrolled at the service and not in the event log. They must not be allocated.
+    foreign_numbers: Mutex<BTreeSet<u32>>,
 }
 
-/// How a service is asked.
+/// The configuration of a service index.
 #[derive(Debug, Clone)]
-pub struct ServiceRules {
-    /// How many candidates a face has.
+pub struct ServiceIndexConfig {
+    /// The number of candidates per face.
     pub candidates: usize,
-    /// For how long somebody is too new for the service.
+    /// How long the service may not find an enrolled face.
     pub recent: Duration,
-    /// The similarity from which the service takes two faces for one person.
+    /// The similarity threshold of the service.
     pub threshold: Threshold,
-    /// The same of the gallery's signatures, where the service has a measure of its own.
+    /// The similarity threshold of the gallery, where the service has a similarity scale of its own.
     pub gallery_threshold: Option<Threshold>,
-    /// What the service learns by.
-    pub learns_by: LearnsBy,
+    /// What is enrolled at the service.
+    pub enrollment_mode: EnrollmentMode,
 }
 
-/// What a service learns by.
+/// What is enrolled at a face service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LearnsBy {
-    /// The picture of a face: one for each person, since each costs a call.
-    Pictures,
-    /// Signatures: all that persons are known by.
+pub enum EnrollmentMode {
+    /// Pixels of a face: one face per person, since each costs a call.
+    Pixels,
+    /// Signatures: all templates.
     Signatures,
 }
 
-/// What the log knows at one moment.
-struct World {
-    identity: Identity,
+/// A consistent view of the gallery for one search.
+struct GalleryView {
+    identity: IdentityHead,
     merges: Arc<Merges>,
     persons: usize,
-    /// Those who are nobody any more: what a service still knows of them does not count.
+    /// Forgotten persons, which the service may still return.
     forgotten: BTreeSet<PersonId>,
-    /// Those who may be too new for the service, and the faces they are shown by.
+    /// The persons that the service may not find yet, with the faces that represent them.
     recent: Vec<(PersonId, FaceId)>,
-    /// How the gallery's measure is read.
-    likeness: Likeness,
+    mapping: SimilarityMapping,
 }
 
-/// From the gallery's measure to the service's: the same at the thresholds, and at the ends.
+/// Maps similarities of the gallery to those of the service: piecewise linear, threshold to threshold, 0 to 0 and 1 to 1.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Likeness {
+pub(crate) struct SimilarityMapping {
+    /// The threshold of the gallery.
     pub gallery: f32,
+    /// The threshold of the service.
     pub service: f32,
 }
 
-impl Likeness {
-    pub fn read(self, similarity: f32) -> f32 {
+impl SimilarityMapping {
+    /// Returns the similarity on the service's scale.
+    pub fn map(self, similarity: f32) -> f32 {
         let Self { gallery, service } = self;
         if gallery == service {
             similarity
@@ -92,188 +95,201 @@ impl Likeness {
     }
 }
 
-/// Questions on their way at once, for one photo.
-const AT_ONCE: usize = 4;
+/// The number of concurrent requests to the service for one photo.
+pub(crate) const MAX_CONCURRENT_SEARCHES: usize = 4;
 
 impl ServiceIndex {
-    /// Asks this service, and this gallery about whoever is new.
+    /// Creates an index over this service and this gallery.
     pub fn new(
         gallery: Arc<GalleryIndex>,
-        collection: Arc<dyn Collection>,
+        collection: Arc<dyn FaceCollection>,
         store: Arc<dyn Store>,
-        portraits: Portraits,
+        crops: CropLoader,
         clock: Arc<dyn Clock>,
-        rules: ServiceRules,
+        config: ServiceIndexConfig,
     ) -> Self {
-        Self { gallery, collection, store, portraits, clock, rules, found: Mutex::default(), foreign: Mutex::default() }
+        let (searchable, foreign_numbers) = (Mutex::default(), Mutex::default());
+        Self { gallery, collection, store, crops, clock, config, searchable, foreign_numbers }
     }
 
-    fn world(&self) -> World {
-        let since = self.clock.now().as_millis() - i64::try_from(self.rules.recent.as_millis()).unwrap_or(i64::MAX);
-        let known = self.gallery.known();
-        let recent = known.met_since(Timestamp::from_millis(since));
-        let recent = recent.filter_map(|person| Some((person, known.people.get(person)?.face)));
-        let persons = known.people.len();
-        let service = self.rules.threshold.among(persons);
-        World {
-            identity: known.identity.clone(),
-            merges: Arc::clone(&known.merges),
+    fn view(&self) -> GalleryView {
+        let since = self.clock.now().as_millis() - i64::try_from(self.config.recent.as_millis()).unwrap_or(i64::MAX);
+        let state = self.gallery.state();
+        let recent = state.allocated_since(Timestamp::from_millis(since));
+        let recent = recent.filter_map(|person| Some((person, state.people.get(person)?.face)));
+        let persons = state.people.len();
+        let service = self.config.threshold.among(persons);
+        let gallery = self.config.gallery_threshold.map_or(service, |threshold| threshold.among(persons));
+        GalleryView {
+            identity: state.identity.clone(),
+            merges: Arc::clone(&state.merges),
             persons,
-            forgotten: known.people.forgotten().collect(),
+            forgotten: state.people.forgotten().collect(),
             recent: recent.collect(),
-            likeness: Likeness { gallery: self.rules.gallery_threshold.map_or(service, |t| t.among(persons)), service },
+            mapping: SimilarityMapping { gallery, service },
         }
     }
 
-    /// Asks about every face that has not been asked about.
-    async fn ask(&self, looked: &Looked, answers: &mut Answers) -> Result<(), IndexError> {
-        // Who is found from now on may not be in these answers.
-        answers.found.get_or_insert_with(|| self.found().clone());
-        let unasked = (0..looked.faces.len()).filter(|place| !answers.nearest.contains_key(place));
-        let probes = unasked.filter_map(|place| Some((place, looked.probe(place)?)));
-        let asked = stream::iter(probes.collect::<Vec<_>>())
-            .map(|(place, probe)| async move {
-                // One alone does not tell whether there is another nearly as near.
-                Ok((place, self.collection.nearest(&probe, self.rules.candidates.max(2)).await?))
+    /// Searches the service for every face that has no cached result.
+    async fn search_service(&self, probes: &ProbeSet, cache: &mut SearchCache) -> Result<(), IndexError> {
+        // Taken before the search: persons that become searchable later may be missing from its results.
+        cache.enrolled.get_or_insert_with(|| self.searchable().clone());
+        let uncached = (0..probes.faces.len()).filter(|position| !cache.nearest.contains_key(position));
+        let uncached = uncached.filter_map(|position| Some((position, probes.probe(position)?)));
+        let searches = stream::iter(uncached.collect::<Vec<_>>())
+            .map(|(position, probe)| async move {
+                // At least two: the margin between the nearest two decides whether a face is ambiguous.
+                Ok((position, self.collection.nearest(&probe, self.config.candidates.max(2)).await?))
             })
-            .buffer_unordered(AT_ONCE)
-            .try_for_each(|(place, nearest)| {
-                self.found().extend(nearest.iter().map(|near| near.person));
-                answers.nearest.insert(place, nearest);
+            .buffer_unordered(MAX_CONCURRENT_SEARCHES)
+            .try_for_each(|(position, nearest)| {
+                self.searchable().extend(nearest.iter().map(|candidate| candidate.person));
+                cache.nearest.insert(position, nearest);
                 async { Ok(()) }
             });
-        asked.await
+        searches.await
     }
 
-    /// Whom the face is like by its signature: of the newest, or where the service has the same measure, of all, so that nobody is
-    /// founded again whom it was never taught.
-    fn by_signature(&self, face: &SeenFace, world: &World) -> Vec<Candidate> {
+    /// Returns candidates from the gallery: among the newest persons. Where the service has the gallery's similarity scale, among
+    /// all persons, so that a person whose enrollment failed is not allocated a second time.
+    fn search_gallery(&self, face: &DetectedFace, view: &GalleryView) -> Vec<Candidate> {
         let Some(signature) = &face.signature else { return Vec::new() };
-        if self.rules.learns_by == LearnsBy::Signatures {
-            return self.gallery.known().gallery.nearest(&face.model, signature, self.rules.candidates.max(2));
+        let gallery = &self.gallery.state().gallery;
+        if self.config.enrollment_mode == EnrollmentMode::Signatures {
+            return gallery.nearest(&face.model, signature, self.config.candidates.max(2));
         }
-        let recent: Vec<PersonId> = world.recent.iter().map(|(person, _)| *person).collect();
-        let mut near = self.gallery.known().gallery.among(&face.model, signature, &recent);
-        near.iter_mut().for_each(|near| near.similarity = world.likeness.read(near.similarity));
-        near
+        let recent: Vec<PersonId> = view.recent.iter().map(|(person, _)| *person).collect();
+        let mut candidates = gallery.nearest_among(&face.model, signature, &recent);
+        candidates.iter_mut().for_each(|candidate| candidate.similarity = view.mapping.map(candidate.similarity));
+        candidates
     }
 
-    /// Whom of the newest the face is like where no signature tells, by the service's own eyes.
-    async fn compare(
+    /// Returns candidates among the newest persons that have no comparable signature, by comparison of pixels at the service.
+    async fn compare_pixels(
         &self,
-        place: usize,
-        looked: &Looked,
-        world: &World,
-        answers: &mut Answers,
+        position: usize,
+        probes: &ProbeSet,
+        view: &GalleryView,
+        cache: &mut SearchCache,
     ) -> Result<Vec<Candidate>, IndexError> {
-        let (Some(face), Some(probe)) = (looked.faces.get(place), looked.probe(place)) else { return Ok(Vec::new()) };
-        if self.rules.learns_by != LearnsBy::Pictures {
+        let (Some(face), Some(probe)) = (probes.faces.get(position), probes.probe(position)) else {
+            return Ok(Vec::new());
+        };
+        if self.config.enrollment_mode != EnrollmentMode::Pixels {
             return Ok(Vec::new());
         }
-        let untold = self.untold(face, world, answers);
+        let persons = self.persons_to_compare(face, view, cache);
         let mut others: Vec<(PersonId, Probe)> = Vec::new();
-        for (person, shown_by) in &untold {
-            if answers.compared.contains_key(&(place, *person)) {
+        for (person, face) in &persons {
+            if cache.compared.contains_key(&(position, *person)) {
                 continue;
             }
-            match self.portraits.of(*person, shown_by).await? {
-                Some(portrait) => others.push((*person, portrait)),
-                None => drop(answers.compared.insert((place, *person), None)),
+            match self.crops.load(*person, face).await? {
+                Some(crop) => others.push((*person, crop)),
+                None => drop(cache.compared.insert((position, *person), None)),
             }
         }
         if !others.is_empty() {
-            let alike = self.collection.compare(&probe, &others).await?;
+            let candidates = self.collection.compare(&probe, &others).await?;
             for (person, _) in &others {
-                let alike = alike.iter().find(|alike| alike.person == *person).map(|alike| alike.similarity);
-                answers.compared.insert((place, *person), alike);
+                let candidate = candidates.iter().find(|candidate| candidate.person == *person);
+                cache.compared.insert((position, *person), candidate.map(|candidate| candidate.similarity));
             }
         }
-        let compared = untold.iter().filter_map(|(person, _)| {
-            let similarity = (*answers.compared.get(&(place, *person))?)?;
+        let compared = persons.iter().filter_map(|(person, _)| {
+            let similarity = (*cache.compared.get(&(position, *person))?)?;
             Some(Candidate { person: *person, similarity })
         });
         Ok(compared.collect())
     }
 
-    /// The newest whom neither the service has named nor a signature tells from the face.
-    fn untold(&self, face: &SeenFace, world: &World, answers: &Answers) -> Vec<(PersonId, FaceId)> {
-        let known = self.gallery.known();
-        let is_told = |person: PersonId| {
-            face.signature.is_some() && known.gallery.knows(&face.model, person)
-                || answers.found.as_ref().is_some_and(|found| found.contains(&person))
+    /// Returns the newest persons that neither the service can find nor a signature can be compared with.
+    fn persons_to_compare(
+        &self,
+        face: &DetectedFace,
+        view: &GalleryView,
+        cache: &SearchCache,
+    ) -> Vec<(PersonId, FaceId)> {
+        let state = self.gallery.state();
+        let is_covered = |person: PersonId| {
+            face.signature.is_some() && state.gallery.contains(&face.model, person)
+                || cache.enrolled.as_ref().is_some_and(|enrolled| enrolled.contains(&person))
         };
-        world.recent.iter().filter(|(person, _)| !is_told(*person)).cloned().collect()
+        view.recent.iter().filter(|(person, _)| !is_covered(*person)).cloned().collect()
     }
 
-    /// Remembers whom only the service knows; says whom it has met so far.
-    fn foreign(&self, answers: &Answers) -> BTreeSet<u32> {
-        let known = self.gallery.known();
-        let named = answers.nearest.values().flatten().map(|near| near.person);
-        let mut foreign = self.foreign.lock().unwrap_or_else(PoisonError::into_inner);
-        foreign.extend(named.filter(|person| !known.people.has_met(*person)).map(PersonId::number));
-        foreign.clone()
+    /// Records the persons in the results that the event log does not have. Returns the numbers of all such persons so far.
+    fn record_foreign_numbers(&self, cache: &SearchCache) -> BTreeSet<u32> {
+        let state = self.gallery.state();
+        let returned = cache.nearest.values().flatten().map(|candidate| candidate.person);
+        let mut numbers = self.foreign_numbers.lock().unwrap_or_else(PoisonError::into_inner);
+        numbers.extend(returned.filter(|person| !state.people.is_recorded(*person)).map(PersonId::number));
+        numbers.clone()
     }
 
-    fn found(&self) -> std::sync::MutexGuard<'_, BTreeSet<PersonId>> {
-        self.found.lock().unwrap_or_else(PoisonError::into_inner)
+    fn searchable(&self) -> MutexGuard<'_, BTreeSet<PersonId>> {
+        self.searchable.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// These persons, and all who were joined into them: the service knows nothing of that.
-    fn everybody(&self, persons: &[PersonId]) -> Vec<PersonId> {
+    /// Returns these persons and all that are merged with them: the service does not know of merges.
+    fn with_merged(&self, persons: &[PersonId]) -> Vec<PersonId> {
         let merges = self.gallery.merges();
-        let everybody: BTreeSet<PersonId> = persons
+        let all: BTreeSet<PersonId> = persons
             .iter()
-            .flat_map(|person| merges.members(merges.now(*person)))
+            .flat_map(|person| merges.members(merges.current(*person)))
             .chain(persons.iter().copied())
             .collect();
-        everybody.into_iter().collect()
+        all.into_iter().collect()
     }
 
-    /// What the service is to learn of these.
-    async fn lessons(&self, lessons: &[Lesson]) -> Result<Vec<Lesson>, IndexError> {
-        if self.rules.learns_by == LearnsBy::Pictures {
-            return Ok(lessons.iter().filter(|lesson| lesson.is_first).cloned().collect());
+    /// Returns those of the enrollments that the service needs, with what it needs of them.
+    async fn enrollments_for_service(&self, enrollments: &[Enrollment]) -> Result<Vec<Enrollment>, IndexError> {
+        if self.config.enrollment_mode == EnrollmentMode::Pixels {
+            return Ok(enrollments.iter().filter(|enrollment| enrollment.is_first).cloned().collect());
         }
-        let faces: Vec<FaceId> = lessons.iter().map(|lesson| lesson.face.clone()).collect();
-        let kept = self.store.signatures(&faces).await?;
-        let with_signature = |lesson: &Lesson| {
-            let kept = kept.iter().find(|kept| kept.face == lesson.face)?;
-            let (model, signature) = (kept.model.clone(), Some(kept.signature.clone()));
-            Some(Lesson { probe: Probe { model, signature, ..lesson.probe.clone() }, ..lesson.clone() })
+        let faces: Vec<FaceId> = enrollments.iter().map(|enrollment| enrollment.face.clone()).collect();
+        let stored = self.store.signatures(&faces).await?;
+        let with_signature = |enrollment: &Enrollment| {
+            let stored = stored.iter().find(|stored| stored.face == enrollment.face)?;
+            let (model, signature) = (stored.model.clone(), Some(stored.signature.clone()));
+            Some(Enrollment { probe: Probe { model, signature, ..enrollment.probe.clone() }, ..enrollment.clone() })
         };
-        Ok(lessons.iter().filter_map(with_signature).collect())
+        Ok(enrollments.iter().filter_map(with_signature).collect())
     }
 }
 
 #[async_trait]
-impl FaceIndex for ServiceIndex {
-    async fn search(&self, looked: &Looked) -> Result<Found, IndexError> {
-        // Before the service is asked: whoever is numbered from now on makes the commit fail.
-        let world = self.world();
-        let mut answers = looked.answers.lock().await;
-        self.ask(looked, &mut answers).await?;
-        let mut candidates = Vec::with_capacity(looked.faces.len());
-        for (place, face) in looked.faces.iter().enumerate() {
-            let mut near = answers.nearest.get(&place).cloned().unwrap_or_default();
-            near.retain(|near| !world.forgotten.contains(&near.person));
-            near.extend(self.by_signature(face, &world));
-            if !near.iter().any(|near| near.similarity >= world.likeness.service) {
-                near.extend(self.compare(place, looked, &world, &mut answers).await?);
+impl FaceSearch for ServiceIndex {
+    async fn search(&self, probes: &ProbeSet) -> Result<SearchResult, IndexError> {
+        // Taken before the service is searched: a person allocated from here on makes the commit fail with a conflict.
+        let view = self.view();
+        let mut cache = probes.cache.lock().await;
+        self.search_service(probes, &mut cache).await?;
+        let mut all_candidates = Vec::with_capacity(probes.faces.len());
+        for (position, face) in probes.faces.iter().enumerate() {
+            let mut candidates = cache.nearest.get(&position).cloned().unwrap_or_default();
+            candidates.retain(|candidate| !view.forgotten.contains(&candidate.person));
+            candidates.extend(self.search_gallery(face, &view));
+            if !candidates.iter().any(|candidate| candidate.similarity >= view.mapping.service) {
+                candidates.extend(self.compare_pixels(position, probes, &view, &mut cache).await?);
             }
-            candidates.push(nearest(near, &world.merges, self.rules.candidates.max(2)));
+            all_candidates.push(nearest(candidates, &view.merges, self.config.candidates.max(2)));
         }
-        let alike = Search::among(looked.faces.iter().map(|face| (face.model.as_str(), face.signature.as_ref())));
-        let alike =
-            alike.into_iter().map(|pair| Similarity { similarity: world.likeness.read(pair.similarity), ..pair });
-        let search = Search { candidates, alike: alike.collect(), persons: world.persons };
-        Ok(Found { search, identity: Identity { taken: self.foreign(&answers), ..world.identity } })
+        let signatures = probes.faces.iter().map(|face| (face.model.as_str(), face.signature.as_ref()));
+        let similarities = FaceCandidates::pairwise_similarities(signatures).into_iter();
+        let similarities =
+            similarities.map(|pair| FacePairSimilarity { similarity: view.mapping.map(pair.similarity), ..pair });
+        let search =
+            FaceCandidates { candidates: all_candidates, similarities: similarities.collect(), persons: view.persons };
+        let identity = IdentityHead { taken: self.record_foreign_numbers(&cache), ..view.identity };
+        Ok(SearchResult { search, identity })
     }
 
     async fn refresh(&self) -> Result<(), IndexError> {
         self.gallery.refresh().await?;
-        let recent: BTreeSet<PersonId> = self.world().recent.into_iter().map(|(person, _)| person).collect();
-        self.portraits.retain(&recent);
-        self.found().retain(|person| recent.contains(person));
+        let recent: BTreeSet<PersonId> = self.view().recent.into_iter().map(|(person, _)| person).collect();
+        self.crops.retain(&recent);
+        self.searchable().retain(|person| recent.contains(person));
         Ok(())
     }
 
@@ -281,50 +297,12 @@ impl FaceIndex for ServiceIndex {
         self.gallery.merges()
     }
 
-    fn standing(&self, person: PersonId) -> Standing {
-        self.gallery.standing(person)
+    fn person_status(&self, person: PersonId) -> PersonStatus {
+        self.gallery.person_status(person)
     }
 
-    fn identity(&self) -> Identity {
+    fn identity(&self) -> IdentityHead {
         self.gallery.identity()
-    }
-
-    async fn learn(&self, lessons: &[Lesson], again: bool) -> Result<bool, IndexError> {
-        let lessons = self.lessons(lessons).await?;
-        if !lessons.is_empty() {
-            self.collection.learn(&lessons, again).await?;
-        }
-        Ok(!lessons.is_empty())
-    }
-
-    async fn relearn(&self, lesson: &Lesson) -> Result<(), IndexError> {
-        match self.rules.learns_by {
-            LearnsBy::Pictures => self.collection.replace(lesson, &self.everybody(&[lesson.person])).await,
-            LearnsBy::Signatures => Ok(()),
-        }
-    }
-
-    async fn promote(&self, faces: &[FaceId]) -> Result<(), IndexError> {
-        if self.rules.learns_by == LearnsBy::Pictures || faces.is_empty() {
-            return Ok(());
-        }
-        let lesson = |kept: StoredFace| {
-            let nothing = Arc::new(Pixels { width: 0, height: 0, rgb: Vec::new() });
-            let (bounds, others) = (FaceBox { x: 0.0, y: 0.0, width: 0.0, height: 0.0 }, Vec::new());
-            let probe = Probe { pixels: nothing, bounds, others, model: kept.model, signature: Some(kept.signature) };
-            Some(Lesson { person: kept.person?, face: kept.face, is_first: false, probe })
-        };
-        let lessons: Vec<Lesson> = self.store.signatures(faces).await?.into_iter().filter_map(lesson).collect();
-        if lessons.is_empty() { Ok(()) } else { self.collection.learn(&lessons, true).await }
-    }
-
-    async fn unlearn(&self, photo: &ImageId, persons: &[PersonId]) -> Result<(), IndexError> {
-        self.collection.unlearn(photo, &self.everybody(persons)).await
-    }
-
-    async fn forget(&self, persons: &[PersonId]) -> Result<(), IndexError> {
-        self.found().retain(|person| !persons.contains(person));
-        self.collection.forget(&self.everybody(persons)).await
     }
 
     fn is_paid(&self) -> bool {
@@ -336,15 +314,59 @@ impl FaceIndex for ServiceIndex {
     }
 }
 
-/// The `most` nearest as they are now, nobody twice, the lower number first where equally near.
-pub(crate) fn nearest(near: Vec<Candidate>, merges: &Merges, most: usize) -> Vec<Candidate> {
-    let mut near: Vec<Candidate> =
-        near.into_iter().map(|near| Candidate { person: merges.now(near.person), ..near }).collect();
-    near.sort_by(|a, b| b.similarity.total_cmp(&a.similarity).then(a.person.cmp(&b.person)));
+#[async_trait]
+impl FaceEnrollment for ServiceIndex {
+    async fn enroll(&self, enrollments: &[Enrollment], again: bool) -> Result<bool, IndexError> {
+        let enrollments = self.enrollments_for_service(enrollments).await?;
+        if !enrollments.is_empty() {
+            self.collection.enroll(&enrollments, again).await?;
+        }
+        Ok(!enrollments.is_empty())
+    }
+
+    async fn replace(&self, enrollment: &Enrollment) -> Result<(), IndexError> {
+        match self.config.enrollment_mode {
+            EnrollmentMode::Pixels => {
+                self.collection.replace(enrollment, &self.with_merged(&[enrollment.person])).await
+            }
+            EnrollmentMode::Signatures => Ok(()),
+        }
+    }
+
+    async fn promote(&self, faces: &[FaceId]) -> Result<(), IndexError> {
+        if self.config.enrollment_mode == EnrollmentMode::Pixels || faces.is_empty() {
+            return Ok(());
+        }
+        let enrollment = |stored: StoredFace| {
+            let pixels = Arc::new(Pixels { width: 0, height: 0, rgb: Vec::new() });
+            let (bounds, others) = (FaceBox { x: 0.0, y: 0.0, width: 0.0, height: 0.0 }, Vec::new());
+            let probe = Probe { pixels, bounds, others, model: stored.model, signature: Some(stored.signature) };
+            Some(Enrollment { person: stored.person?, face: stored.face, is_first: false, probe })
+        };
+        let stored = self.store.signatures(faces).await?;
+        let enrollments: Vec<Enrollment> = stored.into_iter().filter_map(enrollment).collect();
+        if enrollments.is_empty() { Ok(()) } else { self.collection.enroll(&enrollments, true).await }
+    }
+
+    async fn remove_photo(&self, photo: &ImageId, persons: &[PersonId]) -> Result<(), IndexError> {
+        self.collection.remove_photo(photo, &self.with_merged(persons)).await
+    }
+
+    async fn remove_persons(&self, persons: &[PersonId]) -> Result<(), IndexError> {
+        self.searchable().retain(|person| !persons.contains(person));
+        self.collection.remove_persons(&self.with_merged(persons)).await
+    }
+}
+
+/// Resolves merges and returns the `most` nearest candidates, each person once. Ties go to the lower number.
+pub(crate) fn nearest(candidates: Vec<Candidate>, merges: &Merges, most: usize) -> Vec<Candidate> {
+    let current = |candidate: Candidate| Candidate { person: merges.current(candidate.person), ..candidate };
+    let mut candidates: Vec<Candidate> = candidates.into_iter().map(current).collect();
+    candidates.sort_by(|a, b| b.similarity.total_cmp(&a.similarity).then(a.person.cmp(&b.person)));
     let mut seen = BTreeSet::new();
-    near.retain(|near| seen.insert(near.person));
-    near.truncate(most);
-    near
+    candidates.retain(|candidate| seen.insert(candidate.person));
+    candidates.truncate(most);
+    candidates
 }
 
 #[cfg(test)]
@@ -352,18 +374,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn likeness_keeps_thresholds_and_ends() {
-        let likeness = Likeness { gallery: 0.6, service: 0.8 };
-        let read = |similarity| (likeness.read(similarity) * 1000.0).round() / 1000.0;
-        assert_eq!([-0.5, 0.0, 0.3, 0.6, 0.8, 1.0].map(read), [0.0, 0.0, 0.4, 0.8, 0.9, 1.0]);
-        assert_eq!(Likeness { gallery: 0.6, service: 0.6 }.read(0.123), 0.123);
+    fn mapping_keeps_thresholds_and_ends() {
+        let mapping = SimilarityMapping { gallery: 0.6, service: 0.8 };
+        let map = |similarity| (mapping.map(similarity) * 1000.0).round() / 1000.0;
+        assert_eq!([-0.5, 0.0, 0.3, 0.6, 0.8, 1.0].map(map), [0.0, 0.0, 0.4, 0.8, 0.9, 1.0]);
+        assert_eq!(SimilarityMapping { gallery: 0.6, service: 0.6 }.map(0.123), 0.123);
     }
 
     #[test]
-    fn the_nearest_are_who_they_are_now() {
+    fn each_person_is_among_the_nearest_once() {
         let person = |number| PersonId::new(number).expect("a number");
-        let near = |number, similarity| Candidate { person: person(number), similarity };
-        let found = nearest(vec![near(3, 0.5), near(1, 0.9), near(3, 0.95), near(2, 0.9)], &Merges::default(), 3);
-        assert_eq!(found, [near(3, 0.95), near(1, 0.9), near(2, 0.9)]);
+        let candidate = |number, similarity| Candidate { person: person(number), similarity };
+        let found = nearest(
+            vec![candidate(3, 0.5), candidate(1, 0.9), candidate(3, 0.95), candidate(2, 0.9)],
+            &Merges::default(),
+            3,
+        );
+        assert_eq!(found, [candidate(3, 0.95), candidate(1, 0.9), candidate(2, 0.9)]);
     }
 }

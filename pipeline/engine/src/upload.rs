@@ -1,38 +1,38 @@
-//! A file that somebody gives us, as the platform knows it.
+//! An upload, with the row and the message that the platform creates for it.
 
 use serde_json::json;
 use sparks_domain::{Attributes, Email, ImageId, Key, Timestamp};
 
 use crate::upload_event;
 
-/// A file that somebody gives us.
+/// An uploaded file.
 #[derive(Debug, Clone)]
 pub struct Upload {
-    /// The bucket's name, as the message calls it.
+    /// The name of the bucket, as in the message.
     pub bucket: String,
-    /// Its photo.
+    /// The photo.
     pub image: ImageId,
-    /// Who uploads it.
+    /// The uploader.
     pub uploader: Email,
-    /// Where its original is stored.
+    /// The key of the original.
     pub key: String,
-    /// The original's version.
+    /// The version of the original.
     pub version: String,
-    /// Its size.
+    /// The size of the original.
     pub bytes: u64,
-    /// What its owner calls it.
+    /// The file name at the uploader.
     pub file_name: String,
-    /// When it was uploaded.
+    /// The time of the upload.
     pub when: Timestamp,
 }
 
 impl Upload {
-    /// What keeps two messages about the same thing from standing in the queue.
-    pub fn deduplication(&self) -> String {
+    /// Returns the deduplication ID: two messages about the same version of a photo do not wait in the queue together.
+    pub fn deduplication_id(&self) -> String {
         format!("{}/{}", self.image, self.version)
     }
 
-    /// The row that the platform makes of it.
+    /// Returns the IMAGE row that the platform creates.
     pub fn row(&self) -> (Key, Attributes) {
         let row = json!({
             "entityType": "IMAGE",
@@ -48,7 +48,8 @@ impl Upload {
         (Key::image(&self.image, &self.uploader), row.as_object().cloned().unwrap_or_default())
     }
 
-    /// The message that S3 would send. A later upload of the same photo is a later version of it, even with the same content.
+    /// Returns the notification that S3 sends. The sequencer is the upload time, so a later upload of the same photo is a later
+    /// version, even with the same content.
     pub fn message(&self) -> String {
         let sequencer = format!("{:016X}", self.when.as_millis());
         upload_event(&self.bucket, &self.key, self.bytes, &self.version, &sequencer, &self.file_name)

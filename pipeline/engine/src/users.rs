@@ -1,4 +1,4 @@
-//! Users and the persons they are.
+//! The users that a person is linked to.
 
 use std::collections::BTreeSet;
 
@@ -8,19 +8,20 @@ use crate::{Filter, Query, Store, StoreError};
 
 const PAGE: usize = 256;
 
-/// The users whose row says that they are this person. The index may still show what rows said before, so those that it shows
-/// are read again.
-pub(crate) async fn users_who_are(store: &dyn Store, person: PersonId) -> Result<Vec<Email>, StoreError> {
+/// Returns the users whose row names this person. The index may lag behind the table, so each row it returns is read again.
+pub(crate) async fn users_of_person(store: &dyn Store, person: PersonId) -> Result<Vec<Email>, StoreError> {
     let mut query = Query { filter: Filter::EntityType("USER".into()), after: None, limit: PAGE, backwards: false };
     let mut users = Vec::new();
     let person = person.to_string();
-    let is_theirs = |row: &Item| row.text("personId") == Some(&person);
+    let names_person = |row: &Item| row.text("personId") == Some(&person);
     loop {
         let page = store.query(&query).await?;
-        let shown: Vec<Key> = page.items.into_iter().filter(is_theirs).map(|row| row.key).collect();
-        let rows = store.batch_get(&shown).await?;
-        let there: BTreeSet<Key> = rows.into_iter().filter(is_theirs).map(|row| row.key).collect();
-        users.extend(shown.iter().filter(|key| there.contains(key)).filter_map(|key| key.pk.parse::<Email>().ok()));
+        let indexed: Vec<Key> = page.items.into_iter().filter(names_person).map(|row| row.key).collect();
+        let rows = store.batch_get(&indexed).await?;
+        let confirmed: BTreeSet<Key> = rows.into_iter().filter(names_person).map(|row| row.key).collect();
+        users.extend(
+            indexed.iter().filter(|key| confirmed.contains(key)).filter_map(|key| key.pk.parse::<Email>().ok()),
+        );
         match page.last {
             Some(last) => query.after = Some(last),
             None => return Ok(users),

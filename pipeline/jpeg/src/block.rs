@@ -1,28 +1,28 @@
-//! The frequencies of 8 x 8 samples.
+//! The DCT coefficients of a block of 8 x 8 samples.
 
 use wide::i16x8;
 
-use crate::transform::{SIDE, place};
+use crate::idct::{SIDE, position};
 
-/// How many frequencies a block has.
-pub(crate) const FREQUENCIES: usize = SIDE * SIDE;
-/// Where frequencies go that are not kept.
-pub(crate) const NOWHERE: u8 = FREQUENCIES as u8;
-/// All frequencies up to this one are of the lower half, across and down.
+/// Coefficients per block.
+pub(crate) const BLOCK_SIZE: usize = SIDE * SIDE;
+/// The position of coefficients that are not stored.
+pub(crate) const DISCARDED: u8 = BLOCK_SIZE as u8;
+/// The last coefficient in zigzag order up to which all are in the lower half, horizontally and vertically.
 const LAST_LOW: usize = 9;
 
-/// The order of frequencies in a file: across and down.
-pub(crate) const ZIGZAG: [(usize, usize); FREQUENCIES] = zigzag();
+/// The zigzag order of coefficients (T.81 figure A.6), as horizontal and vertical frequency.
+pub(crate) const ZIGZAG: [(usize, usize); BLOCK_SIZE] = zigzag();
 
-const fn zigzag() -> [(usize, usize); FREQUENCIES] {
-    let mut order = [(0, 0); FREQUENCIES];
+const fn zigzag() -> [(usize, usize); BLOCK_SIZE] {
+    let mut order = [(0, 0); BLOCK_SIZE];
     let (mut at, mut diagonal) = (0, 0);
-    while at < FREQUENCIES {
+    while at < BLOCK_SIZE {
         let mut step = 0;
         while step <= diagonal {
-            let (across, down) = if diagonal % 2 == 0 { (step, diagonal - step) } else { (diagonal - step, step) };
-            if across < SIDE && down < SIDE {
-                order[at] = (across, down);
+            let (u, v) = if diagonal % 2 == 0 { (step, diagonal - step) } else { (diagonal - step, step) };
+            if u < SIDE && v < SIDE {
+                order[at] = (u, v);
                 at += 1;
             }
             step += 1;
@@ -32,45 +32,45 @@ const fn zigzag() -> [(usize, usize); FREQUENCIES] {
     order
 }
 
-/// For each frequency in the file's order, where it lies in a block of which only the lowest are kept.
-pub(crate) fn places(side: usize) -> [u8; FREQUENCIES] {
-    ZIGZAG.map(|(across, down)| if across < side && down < side { place(across, down) as u8 } else { NOWHERE })
+/// Returns the position in a [`Block`] of each coefficient in zigzag order, if only the lowest `side * side` are stored.
+pub(crate) fn positions(side: usize) -> [u8; BLOCK_SIZE] {
+    ZIGZAG.map(|(u, v)| if u < side && v < side { position(u, v) as u8 } else { DISCARDED })
 }
 
-/// Frequencies where [`place`] puts them.
+/// Dequantized coefficients in the SIMD layout of [`position`].
 pub(crate) struct Block {
-    /// Twice as many as there are, so that no place needs to be looked at before something is put there.
-    frequencies: [i16; 2 * FREQUENCIES],
-    /// The last one that is not zero, in the file's order.
+    /// Twice the block size, so that discarded coefficients need no branch.
+    coefficients: [i16; 2 * BLOCK_SIZE],
+    /// The last nonzero coefficient in zigzag order.
     last: usize,
 }
 
 impl Default for Block {
     fn default() -> Self {
-        Self { frequencies: [0; 2 * FREQUENCIES], last: 0 }
+        Self { coefficients: [0; 2 * BLOCK_SIZE], last: 0 }
     }
 }
 
 impl Block {
     pub(crate) fn clear(&mut self) {
-        self.frequencies[..FREQUENCIES].fill(0);
+        self.coefficients[..BLOCK_SIZE].fill(0);
         self.last = 0;
     }
 
-    /// Puts the frequency with this number in the file's order in its place.
+    /// Stores the coefficient with this number in zigzag order.
     #[inline(always)]
-    pub(crate) fn set(&mut self, place: usize, number: usize, value: i16) {
-        self.frequencies[place % (2 * FREQUENCIES)] = value;
+    pub(crate) fn set(&mut self, position: usize, number: usize, value: i16) {
+        self.coefficients[position % (2 * BLOCK_SIZE)] = value;
         self.last = number;
     }
 
     #[inline(always)]
-    pub(crate) fn mean(&self) -> i16 {
-        self.frequencies[0]
+    pub(crate) fn dc(&self) -> i16 {
+        self.coefficients[0]
     }
 
     #[inline(always)]
-    pub(crate) fn is_flat(&self) -> bool {
+    pub(crate) fn is_dc_only(&self) -> bool {
         self.last == 0
     }
 
@@ -79,10 +79,10 @@ impl Block {
         self.last <= LAST_LOW
     }
 
-    /// The lower and the upper frequencies down, each as four vectors of four pairs.
+    /// Returns the coefficients of the lower and the upper vertical frequencies, each as four vectors of four pairs.
     #[inline(always)]
     pub(crate) fn halves(&self) -> [[i16x8; 4]; 2] {
-        let four = |n: usize| i16x8::from_slice_unaligned(&self.frequencies[n * SIDE..][..SIDE]);
+        let four = |n: usize| i16x8::from_slice_unaligned(&self.coefficients[n * SIDE..][..SIDE]);
         [[four(0), four(2), four(4), four(6)], [four(1), four(3), four(5), four(7)]]
     }
 }
@@ -92,25 +92,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn frequencies_come_in_diagonals() {
+    fn zigzag_follows_the_diagonals() {
         assert_eq!(ZIGZAG[..6], [(0, 0), (1, 0), (0, 1), (0, 2), (1, 1), (2, 0)]);
         assert_eq!(ZIGZAG[62..], [(6, 7), (7, 7)]);
-        assert!(ZIGZAG[..=LAST_LOW].iter().all(|(across, down)| *across < 4 && *down < 4));
+        assert!(ZIGZAG[..=LAST_LOW].iter().all(|(u, v)| *u < 4 && *v < 4));
     }
 
     #[test]
-    fn every_frequency_has_a_place_of_its_own() {
-        let mut places = places(SIDE);
-        places.sort_unstable();
-        assert!(places.iter().copied().eq(0..FREQUENCIES as u8));
+    fn every_coefficient_has_its_own_position() {
+        let mut positions = positions(SIDE);
+        positions.sort_unstable();
+        assert!(positions.iter().copied().eq(0..BLOCK_SIZE as u8));
     }
 
     #[test]
-    fn what_is_not_kept_goes_nowhere() {
-        let places = places(3);
-        assert_eq!(places.iter().filter(|place| **place != NOWHERE).count(), 9);
+    fn discarded_coefficients_are_not_stored() {
+        let positions = positions(3);
+        assert_eq!(positions.iter().filter(|position| **position != DISCARDED).count(), 9);
         let mut block = Block::default();
-        block.set(places[63].into(), 63, 7);
+        block.set(positions[63].into(), 63, 7);
         assert!(block.halves().iter().flatten().all(|pairs| *pairs == i16x8::ZERO));
     }
 }

@@ -1,157 +1,157 @@
-//! From a file to planes.
+//! Decodes a file to planes.
 
 use crate::{
-    Error, Frame, Plane, Segment,
-    block::{Block, FREQUENCIES, places},
+    Error, FrameHeader, Plane, Segment,
+    block::{BLOCK_SIZE, Block, positions},
     coefficients::Coefficients,
-    frame::frame,
-    progressive::Progressive,
-    quantization::Quantization,
-    scan::Scan,
+    frame::read_frame_header,
+    idct::InverseDct,
+    progressive::ProgressiveReader,
+    quantization::QuantizationTable,
+    scan::{Scan, ScanComponent},
     segment::{marker, segments},
-    sequential::{Canvas, Sequential},
+    sequential::{ComponentDecoder, SequentialReader},
     tables::Tables,
-    transform::Transform,
 };
 
-/// A picture, smaller than the file's or as large.
+/// A decoded image, at full size or smaller.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Picture {
-    /// What the planes are.
-    pub colours: Colours,
-    /// One for each colour. Where a colour is stored with fewer samples than others, its plane is smaller.
+pub struct DecodedJpeg {
+    /// The colour space of the planes.
+    pub colour_space: ColourSpace,
+    /// One plane per component. The plane of a subsampled component is smaller.
     pub planes: Vec<Plane>,
 }
 
-/// What the numbers in a picture's planes stand for.
+/// The colour space of an image's planes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Colours {
-    /// How light.
+pub enum ColourSpace {
+    /// Luminance.
     Grey,
-    /// How light, how blue, how red.
+    /// Luminance, blue and red chrominance.
     YCbCr,
     /// Red, green, blue.
     Rgb,
-    /// What inks leave of the paper: cyan, magenta, yellow, black.
+    /// Inverted cyan, magenta, yellow, black: 0 is full ink.
     Cmyk,
-    /// The first three inks as how light, how blue, how red; and black.
+    /// Inverted CMY as YCbCr, and inverted black.
     Ycck,
 }
 
-/// The picture in so many eighths of its size, 1 to 8: each plane has as many of its samples, rounded up.
+/// Decodes the image at `scale_num / 8` of its size (scaled IDCT), 1 to 8; the size of each plane is rounded up.
 ///
-/// The frame says how much memory that takes, [`crate::scans`] how often the file goes over the picture: ask before.
-pub fn decode(file: &[u8], eighths: u32) -> Result<Picture, Error> {
-    let frame = frame(file)?;
-    let eighths = eighths.clamp(1, 8) as usize;
+/// Memory and CPU are the caller's to bound before: see [`FrameHeader::decoder_memory`] and [`crate::count_scans`].
+pub fn decode(file: &[u8], scale_num: u32) -> Result<DecodedJpeg, Error> {
+    let frame = read_frame_header(file)?;
+    let scale_num = scale_num.clamp(1, 8) as usize;
     #[cfg(feature = "turbo")]
-    if let Some(picture) = crate::turbo::decode(file, &frame, eighths) {
-        return Ok(picture);
+    if let Some(decoded) = crate::turbo::decode(file, &frame, scale_num) {
+        return Ok(decoded);
     }
-    let mut decoder = Decoder::new(&frame, eighths);
+    let mut decoder = Decoder::new(&frame, scale_num);
     for segment in segments(file) {
-        decoder.see(&segment)?;
+        decoder.process_segment(&segment)?;
     }
     decoder.finish()
 }
 
-/// Goes along with the segments of a file.
+/// The state of decoding one file, segment by segment.
 struct Decoder<'a> {
-    frame: &'a Frame,
-    transform: Transform,
-    places: [u8; FREQUENCIES],
+    frame: &'a FrameHeader,
+    idct: InverseDct,
+    positions: [u8; BLOCK_SIZE],
     tables: Tables,
-    hints: Hints,
+    colour_markers: ColourMarkers,
     planes: Vec<Plane>,
-    /// Where several passes go over the picture.
+    /// Coefficients of all components; empty unless the image is progressive.
     coefficients: Vec<Coefficients>,
-    /// For each component its factors, as of the first scan it is in.
-    factors: Vec<Option<Quantization>>,
+    /// The quantization table of each component, set by the first scan that contains it.
+    quantization: Vec<Option<QuantizationTable>>,
 }
 
-/// What a file says about its colours.
+/// The markers that determine the colour space.
 #[derive(Default)]
-struct Hints {
+struct ColourMarkers {
     jfif: bool,
-    /// Adobe's number for how colours were changed before they were stored.
+    /// The colour transform of Adobe's APP14 segment.
     adobe: Option<u8>,
 }
 
 impl<'a> Decoder<'a> {
-    fn new(frame: &'a Frame, side: usize) -> Self {
-        let (across, down) = frame.units();
+    fn new(frame: &'a FrameHeader, side: usize) -> Self {
+        let (columns, rows) = frame.mcus();
         let components = frame.components();
         let coefficients = if frame.progressive { components } else { &[] };
         Self {
             frame,
-            transform: Transform::new(side),
-            places: places(side),
+            idct: InverseDct::new(side),
+            positions: positions(side),
             tables: Tables::default(),
-            hints: Hints::default(),
-            planes: components.iter().map(|component| Plane::of_frame(frame, component, side)).collect(),
+            colour_markers: ColourMarkers::default(),
+            planes: components.iter().map(|component| Plane::new(frame, component, side)).collect(),
             coefficients: coefficients
                 .iter()
-                .map(|component| Coefficients::new(across * component.across, down * component.down, side))
+                .map(|component| Coefficients::new(columns * component.h, rows * component.v, side))
                 .collect(),
-            factors: vec![None; components.len()],
+            quantization: vec![None; components.len()],
         }
     }
 
-    fn see(&mut self, segment: &Segment<'_>) -> Result<(), Error> {
-        self.hints.see(segment);
+    fn process_segment(&mut self, segment: &Segment<'_>) -> Result<(), Error> {
+        self.colour_markers.update(segment);
         if segment.marker == marker::START_OF_SCAN {
-            return self.scan(segment);
+            return self.decode_scan(segment);
         }
-        self.tables.see(segment);
+        self.tables.update(segment);
         Ok(())
     }
 
-    fn scan(&mut self, segment: &Segment<'_>) -> Result<(), Error> {
-        let Self { frame, transform, places, tables, planes, coefficients, factors, .. } = self;
+    fn decode_scan(&mut self, segment: &Segment<'_>) -> Result<(), Error> {
+        let Self { frame, idct, positions, tables, planes, coefficients, quantization, .. } = self;
         let scan = Scan::read(segment.content, frame, tables).ok_or_else(|| damaged("a scan lacks its tables"))?;
-        for part in &scan.parts {
-            let known = &mut factors[part.component];
-            if known.is_some() && !frame.progressive {
-                return Err(damaged("it tells a colour twice"));
+        for &ScanComponent { component, .. } in &scan.components {
+            let table = &mut quantization[component];
+            if table.is_some() && !frame.progressive {
+                return Err(damaged("it has a component in two scans"));
             }
-            let number = frame.components()[part.component].quantization;
-            *known = known.or(tables.quantization(number).copied());
-            if known.is_none() {
-                return Err(damaged("a colour lacks its quantization table"));
+            let number = frame.components()[component].quantization;
+            *table = table.or(tables.quantization(number).copied());
+            if table.is_none() {
+                return Err(damaged("a component lacks its quantization table"));
             }
         }
         let interval = tables.restart_interval;
-        let tally = if frame.progressive {
-            let means = vec![0; scan.parts.len()];
-            let mut blocks = Progressive { parts: &scan.parts, pass: scan.pass, coefficients, means, idle: 0 };
-            scan.walk(segment.rest, interval, &mut blocks)
+        let completeness = if frame.progressive {
+            let mut reader = ProgressiveReader::new(&scan, coefficients);
+            scan.decode(segment.rest, interval, &mut reader)
         } else {
             let mut free: Vec<Option<&mut Plane>> = planes.iter_mut().map(Some).collect();
-            let canvases = scan.parts.iter().map(|part| {
-                let (dc, ac) = (part.dc()?, part.ac()?);
-                let plane = free[part.component].take()?;
-                Some(Canvas { dc, ac, quantization: factors[part.component].as_ref()?, plane, mean: 0 })
+            let decoders = scan.components.iter().map(|scanned| {
+                let (dc, ac) = (scanned.dc()?, scanned.ac()?);
+                let plane = free[scanned.component].take()?;
+                let quantization = quantization[scanned.component].as_ref()?;
+                Some(ComponentDecoder { dc, ac, quantization, plane, dc_predictor: 0 })
             });
-            let canvases = canvases.collect::<Option<Vec<_>>>().ok_or_else(|| damaged("a scan lacks its tables"))?;
-            let mut blocks = Sequential { transform, places, canvases, block: Block::default() };
-            scan.walk(segment.rest, interval, &mut blocks)
+            let decoders = decoders.collect::<Option<Vec<_>>>().ok_or_else(|| damaged("a scan lacks its tables"))?;
+            let mut reader = SequentialReader { idct, positions, decoders, block: Block::default() };
+            scan.decode(segment.rest, interval, &mut reader)
         };
-        tally.judge()
+        completeness.check()
     }
 
-    fn finish(mut self) -> Result<Picture, Error> {
-        let factors: Option<Vec<Quantization>> = self.factors.iter().copied().collect();
-        let factors = factors.ok_or_else(|| damaged("it lacks a colour"))?;
-        let side = self.transform.side();
-        for ((plane, coefficients), factors) in self.planes.iter_mut().zip(self.coefficients.drain(..)).zip(&factors) {
-            coefficients.for_each(side, factors, |at, block| plane.put(at, side, &self.transform.samples(block)));
+    fn finish(mut self) -> Result<DecodedJpeg, Error> {
+        let tables: Option<Vec<QuantizationTable>> = self.quantization.iter().copied().collect();
+        let tables = tables.ok_or_else(|| damaged("it lacks a component"))?;
+        let side = self.idct.side();
+        for ((plane, coefficients), table) in self.planes.iter_mut().zip(self.coefficients.drain(..)).zip(&tables) {
+            coefficients.for_each(side, table, |at, block| plane.put_block(at, side, &self.idct.samples(block)));
         }
-        Ok(Picture { colours: self.hints.colours(self.frame), planes: self.planes })
+        Ok(DecodedJpeg { colour_space: self.colour_markers.colour_space(self.frame), planes: self.planes })
     }
 }
 
-impl Hints {
-    fn see(&mut self, segment: &Segment<'_>) {
+impl ColourMarkers {
+    fn update(&mut self, segment: &Segment<'_>) {
         match (segment.marker, segment.content) {
             (marker::APP0, [b'J', b'F', b'I', b'F', 0, ..]) => self.jfif = true,
             (marker::APP14, [b'A', b'd', b'o', b'b', b'e', _, _, _, _, _, _, transform, ..]) => {
@@ -161,20 +161,20 @@ impl Hints {
         }
     }
 
-    /// As everybody else takes them.
-    fn colours(&self, frame: &Frame) -> Colours {
+    /// Returns the colour space by the rules that libjpeg applies.
+    fn colour_space(&self, frame: &FrameHeader) -> ColourSpace {
         let ids = frame.components().iter().map(|component| component.id);
-        match (frame.colours(), self.adobe) {
-            (1, _) => Colours::Grey,
-            (4, Some(2)) => Colours::Ycck,
-            (4, _) => Colours::Cmyk,
-            (_, Some(0)) if !self.jfif => Colours::Rgb,
-            (_, None) if !self.jfif && ids.eq(*b"RGB") => Colours::Rgb,
-            _ => Colours::YCbCr,
+        match (frame.component_count(), self.adobe) {
+            (1, _) => ColourSpace::Grey,
+            (4, Some(2)) => ColourSpace::Ycck,
+            (4, _) => ColourSpace::Cmyk,
+            (_, Some(0)) if !self.jfif => ColourSpace::Rgb,
+            (_, None) if !self.jfif && ids.eq(*b"RGB") => ColourSpace::Rgb,
+            _ => ColourSpace::YCbCr,
         }
     }
 }
 
 fn damaged(what: &str) -> Error {
-    Error::Damaged(format!("the JPEG is damaged: {what}; take another copy"))
+    Error::Damaged(format!("the JPEG is damaged: {what}; upload another copy"))
 }

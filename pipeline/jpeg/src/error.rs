@@ -1,20 +1,20 @@
-//! Why there is no picture.
+//! Errors of the decoder.
 
 use std::{error, fmt};
 
-/// A sentence for the person whose file it is.
+/// A decoder error. The message is shown to the uploader of the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Error {
-    /// A kind of JPEG that nobody here can read.
+    /// A kind of JPEG that is not supported.
     Unsupported(String),
-    /// A file that is not what its writer meant it to be.
+    /// A damaged or truncated file.
     Damaged(String),
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (Self::Unsupported(sentence) | Self::Damaged(sentence)) = self;
-        formatter.write_str(sentence)
+        let (Self::Unsupported(message) | Self::Damaged(message)) = self;
+        formatter.write_str(message)
     }
 }
 

@@ -1,168 +1,168 @@
-//! Huffman codes of a JPEG, and the bits they are read from.
+//! Huffman tables of a JPEG (T.81 annex C) and the bit reader for entropy-coded data.
 
 use memchr::memchr;
 
-/// Symbols by their codes.
+/// A Huffman table for decoding.
 #[derive(Clone)]
-pub(crate) struct Huffman {
-    /// For every beginning of this many bits.
-    short: Box<[Short; 1 << Huffman::SHORT]>,
-    /// For each length, the first code that is longer, filled up with ones to 16 bits.
+pub(crate) struct HuffmanTable {
+    /// One entry for each value of the next `LOOKUP_BITS` bits.
+    lookup: Box<[LookupEntry; 1 << HuffmanTable::LOOKUP_BITS]>,
+    /// For each code length, the first code that is longer, left-aligned to 16 bits.
     ends: [u32; 17],
-    /// For each length, what is added to a code to get the place of its symbol.
+    /// For each code length, the offset from a code to the index of its symbol.
     offsets: [i32; 17],
     symbols: Box<[u8; 256]>,
 }
 
-/// What so few bits say already.
+/// The result of looking up a few bits.
 #[derive(Clone, Copy, Default)]
-struct Short {
-    /// How many bits the code has; 0 where it has more than these.
-    code: u8,
+struct LookupEntry {
+    /// Length of the code; 0 if it is longer than the lookup.
+    code_bits: u8,
     symbol: u8,
-    /// What the symbol announces, taking it for that of a frequency.
+    /// The coefficient that follows, if the symbol is one of an AC table.
     value: i8,
-    /// How many bits code and value have; 0 where they have more than these, or there is no value.
-    both: u8,
+    /// Length of code and coefficient together; 0 if they are longer than the lookup, or there is no coefficient.
+    total_bits: u8,
 }
 
-/// What is said about the next frequencies of a block.
+/// A symbol of an AC table with its coefficient (T.81 F.1.2.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Next {
-    /// So many zeros and then this.
-    Value { zeros: u8, value: i16 },
-    /// No value: sixteen zeros where the number is 15, otherwise the end of the block.
-    Zeros(u8),
+pub(crate) enum AcToken {
+    /// A run of zeros, then a coefficient.
+    Coefficient { run: u8, value: i16 },
+    /// No coefficient: sixteen zeros (ZRL) if the number is 15, otherwise an end of block (EOB, or EOBn in progressive scans).
+    Run(u8),
 }
 
-impl Huffman {
-    const SHORT: u32 = 10;
-    const LONGEST: usize = 16;
+impl HuffmanTable {
+    const LOOKUP_BITS: u32 = 10;
+    const MAX_CODE_BITS: usize = 16;
 
-    /// Of how many codes each length has, and their symbols in order. `None` where that cannot be.
-    pub(crate) fn new(counts: &[u8; Self::LONGEST], symbols: &[u8]) -> Option<Self> {
+    /// Builds a table from the number of codes per length and their symbols in order. Returns `None` if these are invalid.
+    pub(crate) fn new(counts: &[u8; Self::MAX_CODE_BITS], symbols: &[u8]) -> Option<Self> {
         let mut table = Self {
-            short: Box::new([Short::default(); 1 << Self::SHORT]),
+            lookup: Box::new([LookupEntry::default(); 1 << Self::LOOKUP_BITS]),
             ends: [0; 17],
             offsets: [0; 17],
             symbols: Box::new([0; 256]),
         };
         table.symbols.get_mut(..symbols.len())?.copy_from_slice(symbols);
-        let (mut code, mut place) = (0_u32, 0_usize);
-        for length in 1..=Self::LONGEST {
-            table.offsets[length] = place as i32 - code as i32;
+        let (mut code, mut position) = (0_u32, 0_usize);
+        for length in 1..=Self::MAX_CODE_BITS {
+            table.offsets[length] = position as i32 - code as i32;
             for _ in 0..counts[length - 1] {
                 if code >= 1 << length {
                     return None;
                 }
-                let symbol = *symbols.get(place)?;
-                table.remember(code, length as u32, symbol);
+                let symbol = *symbols.get(position)?;
+                table.fill_lookup(code, length as u32, symbol);
                 code += 1;
-                place += 1;
+                position += 1;
             }
-            table.ends[length] = code << (Self::LONGEST - length);
+            table.ends[length] = code << (Self::MAX_CODE_BITS - length);
             code <<= 1;
         }
         Some(table)
     }
 
-    fn remember(&mut self, code: u32, length: u32, symbol: u8) {
-        let Some(free) = Self::SHORT.checked_sub(length) else { return };
+    fn fill_lookup(&mut self, code: u32, length: u32, symbol: u8) {
+        let Some(free) = Self::LOOKUP_BITS.checked_sub(length) else { return };
         let size = u32::from(symbol & 15);
         for after in 0..1 << free {
-            let mut short = Short { code: length as u8, symbol, value: 0, both: 0 };
-            // Values of up to seven bits have room in a byte.
+            let mut lookup = LookupEntry { code_bits: length as u8, symbol, value: 0, total_bits: 0 };
+            // Coefficients of up to seven bits fit into an `i8`.
             if size > 0 && size <= free.min(7) {
-                short.value = extend(after >> (free - size), size) as i8;
-                short.both = (length + size) as u8;
+                lookup.value = extend(after >> (free - size), size) as i8;
+                lookup.total_bits = (length + size) as u8;
             }
-            self.short[((code << free) + after) as usize] = short;
+            self.lookup[((code << free) + after) as usize] = lookup;
         }
     }
 
-    /// The next symbol; `None` where no code is like these bits.
+    /// Reads the next symbol, or returns `None` if no code matches.
     #[inline]
-    pub(crate) fn symbol(&self, bits: &mut Bits<'_>) -> Option<u8> {
+    pub(crate) fn read_symbol(&self, bits: &mut BitReader<'_>) -> Option<u8> {
         bits.refill();
-        let short = self.short[bits.top(Self::SHORT) as usize];
-        self.finish(bits, short)
+        let lookup = self.lookup[bits.peek(Self::LOOKUP_BITS) as usize];
+        self.finish(bits, lookup)
     }
 
     #[inline(always)]
-    fn finish(&self, bits: &mut Bits<'_>, short: Short) -> Option<u8> {
-        if short.code > 0 {
-            bits.take(short.code.into());
-            return Some(short.symbol);
+    fn finish(&self, bits: &mut BitReader<'_>, lookup: LookupEntry) -> Option<u8> {
+        if lookup.code_bits > 0 {
+            bits.consume(lookup.code_bits.into());
+            return Some(lookup.symbol);
         }
-        self.long(bits)
+        self.read_long_code(bits)
     }
 
     #[cold]
-    fn long(&self, bits: &mut Bits<'_>) -> Option<u8> {
-        let code = bits.top(Self::LONGEST as u32);
-        let length = (Self::SHORT as usize + 1..=Self::LONGEST).find(|length| code < self.ends[*length])?;
-        bits.take(length as u32);
-        let place = (code >> (Self::LONGEST - length)) as i32 + self.offsets[length];
-        self.symbols.get(usize::try_from(place).ok()?).copied()
+    fn read_long_code(&self, bits: &mut BitReader<'_>) -> Option<u8> {
+        let code = bits.peek(Self::MAX_CODE_BITS as u32);
+        let length = (Self::LOOKUP_BITS as usize + 1..=Self::MAX_CODE_BITS).find(|length| code < self.ends[*length])?;
+        bits.consume(length as u32);
+        let position = (code >> (Self::MAX_CODE_BITS - length)) as i32 + self.offsets[length];
+        self.symbols.get(usize::try_from(position).ok()?).copied()
     }
 
-    /// What comes next in a block; `None` where no code is like these bits.
+    /// Reads the next symbol of a block with its coefficient, or returns `None` if no code matches.
     #[inline(always)]
-    pub(crate) fn next(&self, bits: &mut Bits<'_>) -> Option<Next> {
+    pub(crate) fn read_ac(&self, bits: &mut BitReader<'_>) -> Option<AcToken> {
         bits.refill();
-        let short = self.short[bits.top(Self::SHORT) as usize];
-        if short.both > 0 {
-            bits.take(short.both.into());
-            return Some(Next::Value { zeros: short.symbol >> 4, value: short.value.into() });
+        let lookup = self.lookup[bits.peek(Self::LOOKUP_BITS) as usize];
+        if lookup.total_bits > 0 {
+            bits.consume(lookup.total_bits.into());
+            return Some(AcToken::Coefficient { run: lookup.symbol >> 4, value: lookup.value.into() });
         }
-        let symbol = self.finish(bits, short)?;
-        let (zeros, size) = (symbol >> 4, u32::from(symbol & 15));
+        let symbol = self.finish(bits, lookup)?;
+        let (run, size) = (symbol >> 4, u32::from(symbol & 15));
         if size == 0 {
-            return Some(Next::Zeros(zeros));
+            return Some(AcToken::Run(run));
         }
-        // A code and its value are never more than `refill` got.
-        let value = extend(bits.top(size), size) as i16;
-        bits.take(size);
-        Some(Next::Value { zeros, value })
+        // `refill` provides enough bits for a code and its coefficient.
+        let value = extend(bits.peek(size), size) as i16;
+        bits.consume(size);
+        Some(AcToken::Coefficient { run, value })
     }
 
-    /// How much the mean of a block differs from that of the one before.
+    /// Reads the difference between the DC coefficients of a block and the previous one.
     #[inline]
-    pub(crate) fn difference(&self, bits: &mut Bits<'_>) -> Option<i32> {
-        let size = u32::from(self.symbol(bits)?);
+    pub(crate) fn read_dc_difference(&self, bits: &mut BitReader<'_>) -> Option<i32> {
+        let size = u32::from(self.read_symbol(bits)?);
         if size > 16 {
             return None;
         }
         bits.refill();
-        let bits_of_it = bits.top(size);
-        bits.take(size);
-        Some(extend(bits_of_it, size))
+        let value = bits.peek(size);
+        bits.consume(size);
+        Some(extend(value, size))
     }
 }
 
-/// Of so many bits: those that begin with a zero are negative.
+/// Sign-extends a value of this many bits (EXTEND, T.81 F.2.2.1): those that begin with a zero are negative.
 #[inline(always)]
 fn extend(bits: u32, size: u32) -> i32 {
     let is_negative = (bits >> size.saturating_sub(1)) ^ 1;
     bits as i32 - ((is_negative << size) as i32 - is_negative as i32)
 }
 
-/// The bits up to the next marker. Beyond them come zeros, and [`Bits::overdrawn`] says so.
-pub(crate) struct Bits<'a> {
+/// Reads bits up to the next marker. Zeros follow the end, and [`BitReader::is_overdrawn`] becomes true when they are used.
+pub(crate) struct BitReader<'a> {
     data: &'a [u8],
     at: usize,
     buffer: u64,
     filled: u32,
-    /// How many of `filled` are not in the data.
-    borrowed: u32,
+    /// Number of bits in `filled` that are padding after the end of the data.
+    padding: u32,
 }
 
-impl<'a> Bits<'a> {
+impl<'a> BitReader<'a> {
     pub(crate) fn new(data: &'a [u8]) -> Self {
-        Self { data, at: 0, buffer: 0, filled: 0, borrowed: 0 }
+        Self { data, at: 0, buffer: 0, filled: 0, padding: 0 }
     }
 
-    /// At least 32 bits: a code and the value that comes with it are never more.
+    /// Ensures at least 32 bits: a code and its coefficient are never longer.
     #[inline(always)]
     pub(crate) fn refill(&mut self) {
         if self.filled < 32 {
@@ -177,7 +177,7 @@ impl<'a> Bits<'a> {
             let next = u64::from_be_bytes(*next);
             let has_ff = (!next).wrapping_sub(LOWEST) & next & (LOWEST << 7) != 0;
             if !has_ff {
-                // All that fits in whole bytes; the rest of the eight is read again.
+                // As many whole bytes as fit; the rest of the eight is read again.
                 let bytes = (64 - self.filled) / 8;
                 self.buffer |= next >> (64 - bytes * 8) << (64 - bytes * 8) >> self.filled;
                 self.filled += bytes * 8;
@@ -197,7 +197,7 @@ impl<'a> Bits<'a> {
                     0xff
                 }
                 None | Some([] | [0xff, ..]) => {
-                    self.borrowed = self.borrowed.saturating_add(8);
+                    self.padding = self.padding.saturating_add(8);
                     0
                 }
                 Some([byte, ..]) => {
@@ -210,45 +210,45 @@ impl<'a> Bits<'a> {
         }
     }
 
-    /// The next bits without taking them, at most 32 after [`Bits::refill`].
+    /// Returns the next bits without consuming them, at most 32 after [`BitReader::refill`].
     #[inline(always)]
-    fn top(&self, count: u32) -> u32 {
+    fn peek(&self, count: u32) -> u32 {
         (self.buffer >> 32 << count >> 32) as u32
     }
 
-    /// As many as there are after [`Bits::refill`].
+    /// Consumes at most as many bits as [`BitReader::refill`] provided.
     #[inline(always)]
-    fn take(&mut self, count: u32) {
+    fn consume(&mut self, count: u32) {
         self.buffer <<= count;
         self.filled -= count;
     }
 
-    /// At most 16.
+    /// Reads at most 16 bits.
     #[inline]
     pub(crate) fn read(&mut self, count: u32) -> u32 {
         self.refill();
-        let bits = self.top(count);
-        self.take(count);
+        let bits = self.peek(count);
+        self.consume(count);
         bits
     }
 
-    /// Whether more was read than there is.
+    /// Returns whether more bits were read than the data has.
     #[inline]
-    pub(crate) fn overdrawn(&self) -> bool {
-        self.borrowed > self.filled
+    pub(crate) fn is_overdrawn(&self) -> bool {
+        self.padding > self.filled
     }
 
-    /// How many bytes follow unread before the next marker, and what follows from that marker on.
+    /// Returns the number of unread bytes before the next marker, and the data from that marker on.
     pub(crate) fn finish(self) -> (usize, &'a [u8]) {
         let rest = self.data.get(self.at..).unwrap_or_default();
-        let to_marker = marker(rest).unwrap_or(rest.len());
-        let unread = self.filled.saturating_sub(self.borrowed) / 8;
+        let to_marker = find_marker(rest).unwrap_or(rest.len());
+        let unread = self.filled.saturating_sub(self.padding) / 8;
         (to_marker + unread as usize, &rest[to_marker..])
     }
 }
 
-/// Where the next marker is.
-fn marker(data: &[u8]) -> Option<usize> {
+/// Returns the offset of the next marker.
+fn find_marker(data: &[u8]) -> Option<usize> {
     let mut from = 0;
     loop {
         let at = from + memchr(0xff, data.get(from..)?)?;
@@ -264,12 +264,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn codes_short_and_long_are_read() {
+    fn short_and_long_codes_are_read() {
         // One code each of 1, 2, ... 12 bits: 0, 10, 110, ...
         let mut counts = [0; 16];
         counts[..12].fill(1);
         let symbols: Vec<u8> = (1..=12).collect();
-        let huffman = Huffman::new(&counts, &symbols).expect("a table");
+        let huffman = HuffmanTable::new(&counts, &symbols).expect("a table");
         let text: String = (1..=12).map(|length| "1".repeat(length - 1) + "0").collect::<String>() + "11";
         let bytes: Vec<u8> = text
             .as_bytes()
@@ -279,61 +279,61 @@ mod tests {
                 if byte == 0xff { vec![0xff, 0] } else { vec![byte] }
             })
             .collect();
-        let mut bits = Bits::new(&bytes);
+        let mut bits = BitReader::new(&bytes);
         for symbol in &symbols {
-            assert_eq!(huffman.symbol(&mut bits), Some(*symbol));
-            assert!(!bits.overdrawn());
+            assert_eq!(huffman.read_symbol(&mut bits), Some(*symbol));
+            assert!(!bits.is_overdrawn());
         }
         assert_eq!(bits.read(2), 3);
-        assert!(!bits.overdrawn());
+        assert!(!bits.is_overdrawn());
         bits.read(1);
-        assert!(bits.overdrawn());
+        assert!(bits.is_overdrawn());
     }
 
     #[test]
-    fn values_come_with_their_codes() {
-        // 0: two zeros and two bits; 10: five bits; 110: twelve bits, too many to be looked up; 1110: sixteen zeros.
+    fn coefficients_are_read_with_their_codes() {
+        // 0: two zeros and two bits; 10: five bits; 110: twelve bits, too long for the lookup; 1110: sixteen zeros.
         let mut counts = [0; 16];
         counts[..4].fill(1);
-        let huffman = Huffman::new(&counts, &[0x22, 0x05, 0x1c, 0xf0]).expect("a table");
+        let huffman = HuffmanTable::new(&counts, &[0x22, 0x05, 0x1c, 0xf0]).expect("a table");
         // 0 11, 0 01, 10 01111, 110 1000 0000 0001, 1110.
-        let mut bits = Bits::new(&[0b0110_0110, 0b0111_1110, 0b1000_0000, 0b0001_1110]);
-        let mut value = |zeros, value| assert_eq!(huffman.next(&mut bits), Some(Next::Value { zeros, value }));
+        let mut bits = BitReader::new(&[0b0110_0110, 0b0111_1110, 0b1000_0000, 0b0001_1110]);
+        let mut value = |run, value| assert_eq!(huffman.read_ac(&mut bits), Some(AcToken::Coefficient { run, value }));
         value(2, 3);
         value(2, -2);
         value(0, -16);
         value(1, 0x801);
-        assert_eq!(huffman.next(&mut bits), Some(Next::Zeros(15)));
+        assert_eq!(huffman.read_ac(&mut bits), Some(AcToken::Run(15)));
     }
 
     #[test]
-    fn differences_have_signs() {
+    fn dc_differences_are_signed() {
         let mut counts = [0; 16];
         counts[..2].fill(1);
-        let huffman = Huffman::new(&counts, &[0, 3]).expect("a table");
+        let huffman = HuffmanTable::new(&counts, &[0, 3]).expect("a table");
         // 0, 10 111, 10 000, 10 011.
-        let mut bits = Bits::new(&[0b0101_1110, 0b0001_0011]);
-        let differences: Vec<_> = (0..4).map(|_| huffman.difference(&mut bits)).collect();
+        let mut bits = BitReader::new(&[0b0101_1110, 0b0001_0011]);
+        let differences: Vec<_> = (0..4).map(|_| huffman.read_dc_difference(&mut bits)).collect();
         assert_eq!(differences, [Some(0), Some(7), Some(-7), Some(-4)]);
     }
 
     #[test]
-    fn no_code_is_like_these_bits() {
+    fn bits_without_a_code_are_rejected() {
         let mut counts = [0; 16];
         counts[1] = 1;
-        let huffman = Huffman::new(&counts, &[7]).expect("a table");
-        assert_eq!(huffman.symbol(&mut Bits::new(&[0x20])), Some(7));
-        assert_eq!(huffman.symbol(&mut Bits::new(&[0x40])), None);
+        let huffman = HuffmanTable::new(&counts, &[7]).expect("a table");
+        assert_eq!(huffman.read_symbol(&mut BitReader::new(&[0x20])), Some(7));
+        assert_eq!(huffman.read_symbol(&mut BitReader::new(&[0x40])), None);
         counts[0] = 3;
-        assert!(Huffman::new(&counts, &[1, 2, 3, 4]).is_none(), "three codes of one bit");
+        assert!(HuffmanTable::new(&counts, &[1, 2, 3, 4]).is_none(), "three codes of one bit");
     }
 
     #[test]
-    fn what_is_left_is_counted() {
+    fn unread_bytes_are_counted() {
         let data = b"abcdefghijklmnopq\xff\0\xff\xd9rest";
-        let mut bits = Bits::new(data);
+        let mut bits = BitReader::new(data);
         assert_eq!(bits.read(16), 0x6162);
         assert_eq!(bits.finish(), (17, &b"\xff\xd9rest"[..]));
-        assert_eq!(Bits::new(b"no marker").finish(), (9, &b""[..]));
+        assert_eq!(BitReader::new(b"no marker").finish(), (9, &b""[..]));
     }
 }

@@ -1,18 +1,19 @@
-//! JPEG files: what they say about themselves, and their pictures.
+//! JPEG decoder (ITU-T T.81: baseline, extended sequential and progressive, Huffman-coded, 8 bits per sample).
 //!
-//! A photo is seldom wanted in the size it has. A block of 8 x 8 pixels that is to become 5 x 5 needs only the lowest 5 x 5 of
-//! its frequencies, so [`decode`] makes a picture of any number of eighths of its size in less time and memory than the whole
-//! one takes. It leaves the planes of the colours as they are stored: whoever shrinks them further has less to shrink.
+//! Variants are smaller than most photos. A block of 8 x 8 samples that becomes 5 x 5 needs only its lowest 5 x 5 DCT
+//! coefficients (scaled IDCT), so [`decode`] produces any number of eighths of the full size with less time and memory. Planes
+//! keep their chroma subsampling, so that a following resize has less to do.
 //!
-//! Decoders paint what they cannot read grey, or repeat what was before, and say nothing. Here a picture that is not all
-//! there is refused.
+//! Other decoders fill unreadable blocks with grey or repeat the previous one without an error. This one rejects incomplete files.
 
 mod block;
 mod coefficients;
+mod completeness;
 mod decoder;
 mod error;
 mod frame;
 mod huffman;
+mod idct;
 mod plane;
 mod progressive;
 mod quantization;
@@ -20,15 +21,13 @@ mod scan;
 mod segment;
 mod sequential;
 mod tables;
-mod tally;
-mod transform;
 #[cfg(feature = "turbo")]
 mod turbo;
 
 pub use self::{
-    decoder::{Colours, Picture, decode},
+    decoder::{ColourSpace, DecodedJpeg, decode},
     error::Error,
-    frame::{Frame, frame},
+    frame::{FrameHeader, read_frame_header},
     plane::Plane,
-    segment::{Segment, before_pixels, marker, scans, segments},
+    segment::{Segment, count_scans, header_segments, marker, segments},
 };

@@ -1,40 +1,41 @@
-//! One colour of a picture.
+//! A decoded plane: the samples of one component.
 
 use crate::{
-    Frame,
+    FrameHeader,
     frame::Component,
-    transform::{SIDE, Samples},
+    idct::{SIDE, Samples},
 };
 
-/// Samples row by row.
+/// Samples of one component, row by row.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plane {
-    /// Samples across.
+    /// Width in samples.
     pub width: usize,
-    /// Samples down.
+    /// Height in samples.
     pub height: usize,
-    /// `width * height` of them.
+    /// `width * height` samples.
     pub samples: Vec<u8>,
-    /// Samples for each pixel of the whole picture, across and down. The size is that of the picture so scaled, rounded up.
+    /// Samples per pixel of the full-size image, horizontally and vertically. The plane's size is the image's size times this,
+    /// rounded up.
     pub scale: [f64; 2],
 }
 
 impl Plane {
-    /// Of a picture in so many eighths of its size. Its samples are neither light nor dark.
-    pub(crate) fn of_frame(frame: &Frame, component: &Component, eighths: usize) -> Self {
-        let [width, height] = frame.samples(component).map(|samples| (samples * eighths).div_ceil(SIDE));
-        let scale = frame.sampling(component).map(|share| share * eighths as f64 / SIDE as f64);
+    /// Creates a mid-grey plane for `scale_num / 8` of the full size.
+    pub(crate) fn new(frame: &FrameHeader, component: &Component, scale_num: usize) -> Self {
+        let [width, height] = frame.component_size(component).map(|samples| (samples * scale_num).div_ceil(SIDE));
+        let scale = frame.sampling_ratio(component).map(|ratio| ratio * scale_num as f64 / SIDE as f64);
         Self { width, height, samples: vec![128; width * height], scale }
     }
 
-    /// Puts down the samples of a block of this side, as far as they are within the plane. What is right of it is its next
-    /// neighbour's, and may be anything until that comes.
+    /// Stores the samples of a block of this side, clipped to the plane. Samples to the right of the block belong to the next one
+    /// and may be overwritten until it is stored.
     #[inline]
-    pub(crate) fn put(&mut self, (across, down): (usize, usize), side: usize, samples: &Samples) {
-        let (left, top) = (across * side, down * side);
+    pub(crate) fn put_block(&mut self, (column, row): (usize, usize), side: usize, samples: &Samples) {
+        let (left, top) = (column * side, row * side);
         let width = self.width.saturating_sub(left).min(side);
         let height = self.height.saturating_sub(top).min(side);
-        // Always as many, where there is room: copying any other number takes longer.
+        // A constant number where there is room: copying a variable one is slower.
         let copied = if left + SIDE <= self.width { SIDE } else { width };
         if width == 0 || height == 0 {
             return;
@@ -55,13 +56,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn blocks_are_cut_at_the_edges() {
+    fn blocks_are_clipped_at_the_edges() {
         let mut plane = Plane { width: 5, height: 4, samples: vec![128; 20], scale: [1.0; 2] };
-        plane.put((1, 1), 3, &[[7; SIDE]; SIDE]);
+        plane.put_block((1, 1), 3, &[[7; SIDE]; SIDE]);
         assert_eq!(plane.samples[..15], [128; 15]);
         assert_eq!(plane.samples[15..], [128, 128, 128, 7, 7]);
         for outside in [(9, 9), (9, 1), (1, 9), (2, 1)] {
-            plane.put(outside, 3, &[[9; SIDE]; SIDE]);
+            plane.put_block(outside, 3, &[[9; SIDE]; SIDE]);
         }
         assert!(!plane.samples.contains(&9));
     }

@@ -1,72 +1,86 @@
-//! Pictures told in several passes: blocks become samples when all of them are read.
+//! Progressive images (T.81 annex G): coefficients are collected over all scans, then transformed to samples.
 
 use crate::{
-    coefficients::{Coefficients, Pending},
-    huffman::{Bits, Huffman, Next},
-    scan::{Band, Blocks, Part, Pass},
+    coefficients::{CoefficientBlock, Coefficients},
+    huffman::{AcToken, BitReader, HuffmanTable},
+    scan::{BlockReader, Scan, ScanComponent, ScanKind, SpectralBand},
 };
 
-/// One pass over the planes of a picture.
-pub(crate) struct Progressive<'a> {
-    pub(crate) parts: &'a [Part<'a>],
-    pub(crate) pass: Pass,
-    /// Of all components.
-    pub(crate) coefficients: &'a mut [Coefficients],
-    /// For each part, that of the block before.
-    pub(crate) means: Vec<i32>,
-    /// How many blocks, from the next one on, have nothing new.
-    pub(crate) idle: u32,
+/// Decodes the blocks of one progressive scan into coefficients.
+pub(crate) struct ProgressiveReader<'a> {
+    components: &'a [ScanComponent<'a>],
+    kind: ScanKind,
+    /// Coefficients of all components of the frame.
+    coefficients: &'a mut [Coefficients],
+    /// For each component of the scan, the DC coefficient of the previous block.
+    dc_predictors: Vec<i32>,
+    /// Number of following blocks whose band has ended (EOBRUN).
+    eob_run: u32,
 }
 
-impl Blocks for Progressive<'_> {
+impl<'a> ProgressiveReader<'a> {
+    pub(crate) fn new(scan: &'a Scan<'a>, coefficients: &'a mut [Coefficients]) -> Self {
+        let dc_predictors = vec![0; scan.components.len()];
+        Self { components: &scan.components, kind: scan.kind, coefficients, dc_predictors, eob_run: 0 }
+    }
+}
+
+impl BlockReader for ProgressiveReader<'_> {
     fn restart(&mut self) {
-        self.means.fill(0);
-        self.idle = 0;
+        self.dc_predictors.fill(0);
+        self.eob_run = 0;
     }
 
     #[inline]
-    fn read(&mut self, bits: &mut Bits<'_>, part: usize, (across, down): (usize, usize)) -> Option<()> {
-        let Part { component, .. } = self.parts[part];
-        let mut block = self.coefficients[component].block(across, down)?;
-        match self.pass {
-            Pass::Everything => None,
-            Pass::Means { shift } => {
-                let mean = &mut self.means[part];
-                *mean = mean.wrapping_add(self.parts[part].dc()?.difference(bits)?);
-                *block.get(0)? = (*mean << shift) as i16;
+    fn read(&mut self, bits: &mut BitReader<'_>, component: usize, (column, row): (usize, usize)) -> Option<()> {
+        let scanned = &self.components[component];
+        let mut block = self.coefficients[scanned.component].block(column, row)?;
+        match self.kind {
+            ScanKind::Sequential => None,
+            ScanKind::DcFirst { shift } => {
+                let predictor = &mut self.dc_predictors[component];
+                *predictor = predictor.wrapping_add(scanned.dc()?.read_dc_difference(bits)?);
+                *block.get(0)? = (*predictor << shift) as i16;
                 Some(())
             }
-            Pass::MeansAgain { shift } => {
+            ScanKind::DcRefine { shift } => {
                 *block.get(0)? |= (bits.read(1) << shift) as i16;
                 Some(())
             }
-            Pass::Details(band) => details(bits, self.parts[part].ac()?, &mut self.idle, &mut block, band),
-            Pass::DetailsAgain(band) => details_again(bits, self.parts[part].ac()?, &mut self.idle, &mut block, band),
+            ScanKind::AcFirst(band) => read_ac_first(bits, scanned.ac()?, &mut self.eob_run, &mut block, band),
+            ScanKind::AcRefine(band) => read_ac_refine(bits, scanned.ac()?, &mut self.eob_run, &mut block, band),
         }
     }
 }
 
+/// Reads the first scan of a band of AC coefficients (T.81 G.1.2.2).
 #[inline]
-fn details(bits: &mut Bits<'_>, codes: &Huffman, idle: &mut u32, block: &mut Pending<'_>, band: Band) -> Option<()> {
-    let Band { from, to, shift } = band;
-    if *idle > 0 {
-        *idle -= 1;
+fn read_ac_first(
+    bits: &mut BitReader<'_>,
+    table: &HuffmanTable,
+    eob_run: &mut u32,
+    block: &mut CoefficientBlock<'_>,
+    band: SpectralBand,
+) -> Option<()> {
+    let SpectralBand { start, end, shift } = band;
+    if *eob_run > 0 {
+        *eob_run -= 1;
         return Some(());
     }
-    let mut at = from;
-    while at <= to {
-        match codes.next(bits)? {
-            Next::Value { zeros, value } => {
-                at += usize::from(zeros);
+    let mut at = start;
+    while at <= end {
+        match table.read_ac(bits)? {
+            AcToken::Coefficient { run, value } => {
+                at += usize::from(run);
                 if at > 63 {
                     return None;
                 }
-                block.learn(at, value << shift);
+                block.set(at, value << shift);
                 at += 1;
             }
-            Next::Zeros(15) => at += 16,
-            Next::Zeros(size) => {
-                *idle = (1 << size) - 1 + bits.read(size.into());
+            AcToken::Run(15) => at += 16,
+            AcToken::Run(size) => {
+                *eob_run = (1 << size) - 1 + bits.read(size.into());
                 break;
             }
         }
@@ -74,59 +88,60 @@ fn details(bits: &mut Bits<'_>, codes: &Huffman, idle: &mut u32, block: &mut Pen
     Some(())
 }
 
-/// A bit for each frequency that is known already, between those that are new.
-fn details_again(
-    bits: &mut Bits<'_>,
-    codes: &Huffman,
-    idle: &mut u32,
-    block: &mut Pending<'_>,
-    band: Band,
+/// Reads a refinement scan of a band of AC coefficients (T.81 G.1.2.3): one correction bit for each coefficient that is nonzero
+/// already, between the coefficients that become nonzero.
+fn read_ac_refine(
+    bits: &mut BitReader<'_>,
+    table: &HuffmanTable,
+    eob_run: &mut u32,
+    block: &mut CoefficientBlock<'_>,
+    band: SpectralBand,
 ) -> Option<()> {
-    let Band { from, to, shift } = band;
+    let SpectralBand { start, end, shift } = band;
     let up_to = |number: usize| u64::MAX >> (63 - number);
-    let mut left = up_to(to) >> from << from;
-    while *idle == 0 && left != 0 {
-        let (zeros, value) = match codes.next(bits)? {
-            // One bit, whatever the file says: its sign.
-            Next::Value { zeros, value } => (zeros, Some(if value > 0 { 1 } else { -1 } << shift)),
-            Next::Zeros(15) => (15, None),
-            Next::Zeros(size) => {
-                *idle = (1 << size) + bits.read(size.into());
+    let mut left = up_to(end) >> start << start;
+    while *eob_run == 0 && left != 0 {
+        let (run, value) = match table.read_ac(bits)? {
+            // Only the sign counts, whatever magnitude is stored.
+            AcToken::Coefficient { run, value } => (run, Some(if value > 0 { 1 } else { -1 } << shift)),
+            AcToken::Run(15) => (15, None),
+            AcToken::Run(size) => {
+                *eob_run = (1 << size) + bits.read(size.into());
                 break;
             }
         };
-        let mut unknown = left & !*block.known;
-        for _ in 0..zeros {
-            unknown &= unknown.wrapping_sub(1);
+        let mut zeros = left & !*block.nonzero;
+        for _ in 0..run {
+            zeros &= zeros.wrapping_sub(1);
         }
-        let new = unknown & unknown.wrapping_neg();
+        let new = zeros & zeros.wrapping_neg();
         let before = if new == 0 { left } else { left & (new - 1) };
-        refine(bits, block, before & *block.known, shift);
+        refine(bits, block, before & *block.nonzero, shift);
         if let Some(value) = value {
             if new == 0 {
                 return None;
             }
-            block.learn(new.trailing_zeros() as usize, value);
+            block.set(new.trailing_zeros() as usize, value);
         }
         left &= !(before | new);
     }
-    if *idle > 0 {
-        refine(bits, block, left & *block.known, shift);
-        *idle -= 1;
+    if *eob_run > 0 {
+        refine(bits, block, left & *block.nonzero, shift);
+        *eob_run -= 1;
     }
     Some(())
 }
 
-/// A bit for each of these frequencies: whether it is one step larger than it was.
+/// Reads one correction bit for each of these coefficients: whether its magnitude grows by one step.
 #[inline]
-fn refine(bits: &mut Bits<'_>, block: &mut Pending<'_>, mut numbers: u64, shift: u32) {
+fn refine(bits: &mut BitReader<'_>, block: &mut CoefficientBlock<'_>, mut numbers: u64, shift: u32) {
     while numbers != 0 {
         let count = numbers.count_ones().min(16);
-        let larger = bits.read(count);
+        let corrections = bits.read(count);
         for bit in (0..count).rev() {
             let number = numbers.trailing_zeros() as usize;
             numbers &= numbers - 1;
-            if larger >> bit & 1 == 1
+            if corrections >> bit & 1 == 1
                 && let Some(value) = block.get(number)
             {
                 *value = value.wrapping_add(if *value > 0 { 1 } else { -1 } << shift);

@@ -1,17 +1,17 @@
-//! How coarse each frequency of a colour is.
+//! Quantization tables (T.81 B.2.4.1).
 
-use crate::block::FREQUENCIES;
+use crate::block::BLOCK_SIZE;
 
-/// Factors in the file's order.
-pub(crate) type Quantization = [i16; FREQUENCIES];
+/// Quantization factors in zigzag order.
+pub(crate) type QuantizationTable = [i16; BLOCK_SIZE];
 
-/// The tables of a segment, by their numbers, as far as it is whole.
-pub(crate) fn read(mut content: &[u8]) -> Vec<(usize, Quantization)> {
+/// Reads the tables of a DQT segment with their numbers, up to the first that is truncated.
+pub(crate) fn read(mut content: &[u8]) -> Vec<(usize, QuantizationTable)> {
     let mut tables = Vec::new();
     while let Some((kind, after)) = content.split_first() {
         let bytes = if kind >> 4 == 0 { 1 } else { 2 };
-        let Some((factors, after)) = after.split_at_checked(bytes * FREQUENCIES) else { break };
-        let mut table = [0; FREQUENCIES];
+        let Some((factors, after)) = after.split_at_checked(bytes * BLOCK_SIZE) else { break };
+        let mut table = [0; BLOCK_SIZE];
         for (factor, bytes) in table.iter_mut().zip(factors.chunks_exact(bytes)) {
             let wide = bytes.iter().fold(0_u16, |wide, byte| wide << 8 | u16::from(*byte));
             *factor = i16::try_from(wide).unwrap_or(i16::MAX);

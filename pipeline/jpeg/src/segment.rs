@@ -1,20 +1,20 @@
-//! A JPEG's segments of marker and length, with pixels in between.
+//! The marker segments of a JPEG file (T.81 B.1.1), with entropy-coded data in between.
 
 use memchr::memchr;
 
 use crate::Error;
 
-/// The markers that somebody asks for.
+/// The markers in use.
 pub mod marker {
     /// Huffman tables.
     pub(crate) const HUFFMAN: u8 = 0xc4;
     /// Quantization tables.
     pub(crate) const QUANTIZATION: u8 = 0xdb;
-    /// How many units there are between two restarts.
+    /// Restart interval (DRI), in MCUs.
     pub(crate) const RESTART_INTERVAL: u8 = 0xdd;
-    /// The end of the picture. What follows is somebody else's: videos of motion photos, further pictures.
+    /// End of image (EOI). Other data may follow: videos of motion photos, further images.
     pub const END_OF_IMAGE: u8 = 0xd9;
-    /// A pass over the picture.
+    /// Start of scan (SOS).
     pub const START_OF_SCAN: u8 = 0xda;
     /// JFIF.
     pub(crate) const APP0: u8 = 0xe0;
@@ -22,33 +22,33 @@ pub mod marker {
     pub const APP1: u8 = 0xe1;
     /// ICC profiles.
     pub const APP2: u8 = 0xe2;
-    /// Adobe's word on colours.
+    /// Adobe's colour transform.
     pub(crate) const APP14: u8 = 0xee;
 }
 
-/// A marker and what it comes with.
+/// A marker segment.
 #[derive(Debug, Clone, Copy)]
 pub struct Segment<'a> {
-    /// The second of its two bytes.
+    /// The second byte of the marker.
     pub marker: u8,
-    /// What its length covers.
+    /// The bytes covered by its length.
     pub content: &'a [u8],
-    /// What follows, for a scan its pixels.
+    /// The rest of the file; after a scan header the entropy-coded data.
     pub rest: &'a [u8],
 }
 
-/// Up to the end of the image. Pixels need no state of their own: within them 0xff is followed by 0 or is a restart marker,
-/// and both are skipped. A thumbnail inside the EXIF is skipped with its segment.
+/// Iterates over the segments up to the end of the image. Entropy-coded data needs no state of its own: within it 0xff is
+/// followed by 0 or is a restart marker, and both are skipped. A thumbnail inside the EXIF is skipped with its segment.
 pub fn segments(file: &[u8]) -> impl Iterator<Item = Segment<'_>> {
     let mut rest = file;
     std::iter::from_fn(move || {
         loop {
             let found = rest.get(memchr(0xff, rest)?..)?;
-            let place = found.iter().position(|byte| *byte != 0xff)?;
-            let (&marker, after) = found.get(place..)?.split_first()?;
+            let position = found.iter().position(|byte| *byte != 0xff)?;
+            let (&marker, after) = found.get(position..)?.split_first()?;
             rest = after;
             match marker {
-                // A stuffed byte, a restart, the start of the image: nothing comes with them.
+                // A stuffed byte, a restart or the start of image: no content.
                 0x00 | 0x01 | 0xd0..=0xd8 => {}
                 marker::END_OF_IMAGE => {
                     rest = &[];
@@ -65,13 +65,13 @@ pub fn segments(file: &[u8]) -> impl Iterator<Item = Segment<'_>> {
     })
 }
 
-/// Those before the first scan.
-pub fn before_pixels(file: &[u8]) -> impl Iterator<Item = Segment<'_>> {
+/// Iterates over the segments before the first scan.
+pub fn header_segments(file: &[u8]) -> impl Iterator<Item = Segment<'_>> {
     segments(file).take_while(|segment| segment.marker != marker::START_OF_SCAN)
 }
 
-/// How often the file goes over its picture. Refuses one that does not get to its end.
-pub fn scans(file: &[u8]) -> Result<u32, Error> {
+/// Counts the scans. Returns an error if the file has no end-of-image marker.
+pub fn count_scans(file: &[u8]) -> Result<u32, Error> {
     let mut scans = 0;
     for Segment { marker, .. } in segments(file) {
         match marker {
@@ -80,7 +80,7 @@ pub fn scans(file: &[u8]) -> Result<u32, Error> {
             _ => {}
         }
     }
-    Err(Error::Damaged("the JPEG ends before its end-of-image marker: the file is cut short".into()))
+    Err(Error::Damaged("the JPEG ends before its end-of-image marker: the file is truncated".into()))
 }
 
 #[cfg(test)]
@@ -91,17 +91,17 @@ mod tests {
         \xff\xda\0\x04ab12\xff\0\xff\xd0\xff\xff\xd9";
 
     #[test]
-    fn thumbnails_and_stuffed_bytes_are_no_end() {
-        assert_eq!(scans(WHOLE), Ok(1));
+    fn thumbnails_and_stuffed_bytes_do_not_end_the_image() {
+        assert_eq!(count_scans(WHOLE), Ok(1));
         for end in 0..WHOLE.len() {
-            assert!(scans(&WHOLE[..end]).is_err(), "cut at {end}");
+            assert!(count_scans(&WHOLE[..end]).is_err(), "truncated at {end}");
         }
-        assert_eq!(scans(&[WHOLE, b"a motion photo's video \xff\xda\0\x02"].concat()), Ok(1));
+        assert_eq!(count_scans(&[WHOLE, b"a motion photo's video \xff\xda\0\x02"].concat()), Ok(1));
     }
 
     #[test]
-    fn what_is_before_the_pixels() {
-        let markers: Vec<u8> = before_pixels(WHOLE).map(|segment| segment.marker).collect();
+    fn header_segments_end_before_the_first_scan() {
+        let markers: Vec<u8> = header_segments(WHOLE).map(|segment| segment.marker).collect();
         assert_eq!(markers, [marker::APP1, 0xc0]);
     }
 }

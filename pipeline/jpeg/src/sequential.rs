@@ -1,64 +1,64 @@
-//! Pictures told in one pass: every block becomes samples as soon as it is read.
+//! Sequential images: every block is transformed to samples as soon as it is read.
 
 use crate::{
-    block::{Block, FREQUENCIES},
-    huffman::{Bits, Huffman, Next},
+    block::{BLOCK_SIZE, Block},
+    huffman::{AcToken, BitReader, HuffmanTable},
+    idct::InverseDct,
     plane::Plane,
-    quantization::Quantization,
-    scan::Blocks,
-    transform::Transform,
+    quantization::QuantizationTable,
+    scan::BlockReader,
 };
 
-/// The planes that a scan paints.
-pub(crate) struct Sequential<'a> {
-    pub(crate) transform: &'a Transform,
-    /// For each frequency in the file's order, where it lies in a block.
-    pub(crate) places: &'a [u8; FREQUENCIES],
-    pub(crate) canvases: Vec<Canvas<'a>>,
+/// Decodes the blocks of a sequential scan into planes.
+pub(crate) struct SequentialReader<'a> {
+    pub(crate) idct: &'a InverseDct,
+    /// The position in a block of each coefficient, in zigzag order.
+    pub(crate) positions: &'a [u8; BLOCK_SIZE],
+    pub(crate) decoders: Vec<ComponentDecoder<'a>>,
     pub(crate) block: Block,
 }
 
-/// One of them.
-pub(crate) struct Canvas<'a> {
-    pub(crate) dc: &'a Huffman,
-    pub(crate) ac: &'a Huffman,
-    pub(crate) quantization: &'a Quantization,
+/// The tables and the plane of one component of the scan.
+pub(crate) struct ComponentDecoder<'a> {
+    pub(crate) dc: &'a HuffmanTable,
+    pub(crate) ac: &'a HuffmanTable,
+    pub(crate) quantization: &'a QuantizationTable,
     pub(crate) plane: &'a mut Plane,
-    /// That of the block before.
-    pub(crate) mean: i32,
+    /// The DC coefficient of the previous block.
+    pub(crate) dc_predictor: i32,
 }
 
-impl Blocks for Sequential<'_> {
+impl BlockReader for SequentialReader<'_> {
     fn restart(&mut self) {
-        self.canvases.iter_mut().for_each(|canvas| canvas.mean = 0);
+        self.decoders.iter_mut().for_each(|decoder| decoder.dc_predictor = 0);
     }
 
     #[inline]
-    fn read(&mut self, bits: &mut Bits<'_>, part: usize, at: (usize, usize)) -> Option<()> {
-        let canvas = &mut self.canvases[part];
+    fn read(&mut self, bits: &mut BitReader<'_>, component: usize, at: (usize, usize)) -> Option<()> {
+        let decoder = &mut self.decoders[component];
         self.block.clear();
-        canvas.read(bits, self.places, &mut self.block)?;
-        canvas.plane.put(at, self.transform.side(), &self.transform.samples(&self.block));
+        decoder.read(bits, self.positions, &mut self.block)?;
+        decoder.plane.put_block(at, self.idct.side(), &self.idct.samples(&self.block));
         Some(())
     }
 }
 
-impl Canvas<'_> {
+impl ComponentDecoder<'_> {
     #[inline(always)]
-    fn read(&mut self, bits: &mut Bits<'_>, places: &[u8; FREQUENCIES], block: &mut Block) -> Option<()> {
-        self.mean = self.mean.wrapping_add(self.dc.difference(bits)?);
-        block.set(0, 0, self.mean.wrapping_mul(self.quantization[0].into()) as i16);
+    fn read(&mut self, bits: &mut BitReader<'_>, positions: &[u8; BLOCK_SIZE], block: &mut Block) -> Option<()> {
+        self.dc_predictor = self.dc_predictor.wrapping_add(self.dc.read_dc_difference(bits)?);
+        block.set(0, 0, self.dc_predictor.wrapping_mul(self.quantization[0].into()) as i16);
         let mut at = 1;
-        while at < FREQUENCIES {
-            match self.ac.next(bits)? {
-                Next::Value { zeros, value } => {
-                    at += usize::from(zeros);
+        while at < BLOCK_SIZE {
+            match self.ac.read_ac(bits)? {
+                AcToken::Coefficient { run, value } => {
+                    at += usize::from(run);
                     let factor = self.quantization.get(at)?;
-                    block.set(places[at].into(), at, value.wrapping_mul(*factor));
+                    block.set(positions[at].into(), at, value.wrapping_mul(*factor));
                     at += 1;
                 }
-                Next::Zeros(15) => at += 16,
-                Next::Zeros(_) => break,
+                AcToken::Run(15) => at += 16,
+                AcToken::Run(_) => break,
             }
         }
         Some(())

@@ -1,30 +1,30 @@
-//! What a file tells about how its scans are to be read, as of the last segment seen.
+//! The tables that apply to the next scan.
 
 use crate::{
     Segment,
-    huffman::Huffman,
-    quantization::{self, Quantization},
+    huffman::HuffmanTable,
+    quantization::{self, QuantizationTable},
     segment::marker,
 };
 
-/// Later tables take the place of earlier ones.
+/// Huffman and quantization tables; a later definition replaces an earlier one.
 #[derive(Default)]
 pub(crate) struct Tables {
-    dc: [Option<Huffman>; 4],
-    ac: [Option<Huffman>; 4],
-    quantization: [Option<Quantization>; 4],
-    /// Units between two restarts; 0 where there are none.
+    dc: [Option<HuffmanTable>; 4],
+    ac: [Option<HuffmanTable>; 4],
+    quantization: [Option<QuantizationTable>; 4],
+    /// MCUs between two restart markers; 0 for none.
     pub(crate) restart_interval: usize,
 }
 
 impl Tables {
-    pub(crate) fn see(&mut self, segment: &Segment<'_>) {
+    pub(crate) fn update(&mut self, segment: &Segment<'_>) {
         match segment.marker {
-            marker::HUFFMAN => self.learn_codes(segment.content),
+            marker::HUFFMAN => self.read_huffman_tables(segment.content),
             marker::QUANTIZATION => {
                 for (number, table) in quantization::read(segment.content) {
-                    if let Some(known) = self.quantization.get_mut(number) {
-                        *known = Some(table);
+                    if let Some(slot) = self.quantization.get_mut(number) {
+                        *slot = Some(table);
                     }
                 }
             }
@@ -36,7 +36,7 @@ impl Tables {
         }
     }
 
-    fn learn_codes(&mut self, mut content: &[u8]) {
+    fn read_huffman_tables(&mut self, mut content: &[u8]) {
         while let Some((class, after)) = content.split_first()
             && let Some((counts, after)) = after.split_first_chunk()
             && let Some((symbols, after)) =
@@ -44,23 +44,23 @@ impl Tables {
         {
             let tables = if class >> 4 == 0 { &mut self.dc } else { &mut self.ac };
             if let Some(table) = tables.get_mut(usize::from(class & 15)) {
-                *table = Huffman::new(counts, symbols);
+                *table = HuffmanTable::new(counts, symbols);
             }
             content = after;
         }
     }
 
-    /// Of the means of blocks.
-    pub(crate) fn dc(&self, number: u8) -> Option<&Huffman> {
+    /// Returns the Huffman table for DC coefficients.
+    pub(crate) fn dc(&self, number: u8) -> Option<&HuffmanTable> {
         self.dc.get(usize::from(number))?.as_ref()
     }
 
-    /// Of everything else.
-    pub(crate) fn ac(&self, number: u8) -> Option<&Huffman> {
+    /// Returns the Huffman table for AC coefficients.
+    pub(crate) fn ac(&self, number: u8) -> Option<&HuffmanTable> {
         self.ac.get(usize::from(number))?.as_ref()
     }
 
-    pub(crate) fn quantization(&self, number: usize) -> Option<&Quantization> {
+    pub(crate) fn quantization(&self, number: usize) -> Option<&QuantizationTable> {
         self.quantization.get(number)?.as_ref()
     }
 }

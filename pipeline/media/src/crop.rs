@@ -1,4 +1,4 @@
-//! A face with some of what is around it.
+//! JPEG crops of faces, and whole images as JPEG for face services.
 
 use sparks_domain::{FaceBox, RejectCode, Rejection};
 use sparks_engine::Pixels;
@@ -6,19 +6,19 @@ use sparks_resize::Filter;
 
 use crate::{
     encode,
-    raster::Model,
+    raster::ColourModel,
     reject,
-    variant::{Plan, resample},
+    variant::{ResizePlan, resample},
 };
 
-/// How faces are cut out.
+/// The specification of face crops.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CropSpec {
-    /// What is added on each side, as a fraction of the face's own width and height.
+    /// Padding on each side, as a fraction of the face's own width and height.
     pub padding: f32,
-    /// The longest side at most, in pixels. No face is enlarged.
+    /// The longest side in pixels. Crops are never enlarged.
     pub side: u32,
-    /// JPEG's, 1 to 100.
+    /// JPEG quality, 1 to 100.
     pub quality: u8,
 }
 
@@ -28,43 +28,44 @@ impl Default for CropSpec {
     }
 }
 
-pub(crate) fn cut(pixels: &Pixels, bounds: FaceBox, spec: &CropSpec) -> Result<Vec<u8>, Rejection> {
-    check(pixels)?;
+pub(crate) fn crop_face(pixels: &Pixels, bounds: FaceBox, spec: &CropSpec) -> Result<Vec<u8>, Rejection> {
+    check_pixels(pixels)?;
     let (left, width) = span(bounds.x, bounds.width, spec.padding, pixels.width);
     let (top, height) = span(bounds.y, bounds.height, spec.padding, pixels.height);
-    let plan = Plan::inside(width, height, spec.side.max(1), spec.side.max(1));
-    let plan = Plan { part: [left, top, width, height].map(f64::from), ..plan };
-    let rgb = resample(&pixels.rgb, (pixels.width, pixels.height), Model::Rgb, &plan, Filter::Lanczos3)?;
+    let plan = ResizePlan::inside(width, height, spec.side.max(1), spec.side.max(1));
+    let plan = ResizePlan { source: [left, top, width, height].map(f64::from), ..plan };
+    let rgb = resample(&pixels.rgb, (pixels.width, pixels.height), ColourModel::Rgb, &plan, Filter::Lanczos3)?;
     encode::jpeg(&rgb, plan.width, plan.height, spec.quality)
 }
 
-fn check(pixels: &Pixels) -> Result<(), Rejection> {
+fn check_pixels(pixels: &Pixels) -> Result<(), Rejection> {
     let expected = u64::from(pixels.width) * u64::from(pixels.height) * 3;
     if expected == 0 || expected != pixels.rgb.len() as u64 {
-        return Err(reject(RejectCode::Damaged, "there are no pixels to cut a face from"));
+        return Err(reject(RejectCode::Damaged, "failed to encode crop: the image has no pixels"));
     }
     Ok(())
 }
 
-/// The best of these that fits is good enough for faces.
+/// JPEG qualities to try, best first. All are good enough for face detection.
 const QUALITIES: [u8; 4] = [92, 80, 60, 30];
 
-pub(crate) fn whole(pixels: &Pixels, most_bytes: usize) -> Result<Vec<u8>, Rejection> {
-    check(pixels)?;
+/// Encodes the whole image at the best quality that fits into `max_bytes`.
+pub(crate) fn encode_within(pixels: &Pixels, max_bytes: usize) -> Result<Vec<u8>, Rejection> {
+    check_pixels(pixels)?;
     for quality in QUALITIES {
         let file = encode::jpeg(&pixels.rgb, pixels.width, pixels.height, quality)?;
-        if file.len() <= most_bytes {
+        if file.len() <= max_bytes {
             return Ok(file);
         }
     }
-    Err(reject(RejectCode::TooManyBytes, format!("{pixels:?} makes no JPEG of {most_bytes} bytes")))
+    Err(reject(RejectCode::TooManyBytes, format!("failed to encode {pixels:?} as a JPEG of at most {max_bytes} bytes")))
 }
 
-/// Start and length in whole pixels, within the photo and at least one, whatever the fractions are.
+/// Returns start and length in whole pixels, padded, clamped to the photo and at least one pixel long.
 fn span(start: f32, length: f32, padding: f32, side: u32) -> (u32, u32) {
     let [start, length, padding] = [start, length, padding].map(f64::from);
     let margin = length.max(0.0) * padding.max(0.0);
-    // A float that is too large, negative or no number at all becomes the nearest whole one, or 0.
+    // The cast saturates: too large, negative or NaN becomes the nearest integer or 0.
     let first = (((start - margin) * f64::from(side)).round() as u32).min(side - 1);
     let end = (((start + length + margin) * f64::from(side)).round() as u32).clamp(first + 1, side);
     (first, end - first)
@@ -75,7 +76,7 @@ mod tests {
     use super::*;
 
     fn crop_size(pixels: &Pixels, bounds: [f32; 4]) -> (u32, u32) {
-        let file = cut(pixels, bounds.into(), &CropSpec::default()).expect("a crop");
+        let file = crop_face(pixels, bounds.into(), &CropSpec::default()).expect("a crop");
         let image = image::load_from_memory_with_format(&file, image::ImageFormat::Jpeg).expect("a JPEG");
         (image.width(), image.height())
     }
@@ -114,20 +115,20 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_picture_fits_or_is_refused() {
+    fn an_image_is_encoded_within_the_limit_or_rejected() {
         let noise = |n: u32| (n.wrapping_mul(2_654_435_761) >> 24) as u8;
         let pixels = Pixels { width: 200, height: 100, rgb: (0..60_000).map(noise).collect() };
-        let all = whole(&pixels, usize::MAX).expect("a JPEG");
-        let less = whole(&pixels, all.len() - 1).expect("a JPEG");
+        let all = encode_within(&pixels, usize::MAX).expect("a JPEG");
+        let less = encode_within(&pixels, all.len() - 1).expect("a JPEG");
         assert!(less.len() < all.len());
-        assert!(whole(&pixels, 99).is_err());
-        assert!(whole(&Pixels { width: 10, height: 10, rgb: vec![0; 7] }, usize::MAX).is_err());
+        assert!(encode_within(&pixels, 99).is_err());
+        assert!(encode_within(&Pixels { width: 10, height: 10, rgb: vec![0; 7] }, usize::MAX).is_err());
     }
 
     #[test]
-    fn pixels_that_are_not_there_are_refused() {
+    fn missing_pixels_are_rejected() {
         let pixels = Pixels { width: 10, height: 10, rgb: vec![0; 7] };
-        assert!(cut(&pixels, [0.0, 0.0, 1.0, 1.0].into(), &CropSpec::default()).is_err());
-        assert!(cut(&grey(0, 10), [0.0, 0.0, 1.0, 1.0].into(), &CropSpec::default()).is_err());
+        assert!(crop_face(&pixels, [0.0, 0.0, 1.0, 1.0].into(), &CropSpec::default()).is_err());
+        assert!(crop_face(&grey(0, 10), [0.0, 0.0, 1.0, 1.0].into(), &CropSpec::default()).is_err());
     }
 }

@@ -1,4 +1,4 @@
-//! From a file to pixels, in the colours they are stored in.
+//! Decodes a file to pixels in the colours they are stored in.
 
 use std::{error::Error as _, io::Cursor};
 
@@ -10,61 +10,61 @@ use sparks_domain::{RejectCode, Rejection};
 
 use crate::{
     Limits,
+    decoded_image::{DecodedImage, PixelData},
     format::Format,
     header::jpeg,
-    negative::{Film, Negative},
-    raster::{Model, Raster},
+    raster::{ColourModel, Raster},
     reject,
 };
 
-/// The first frame of a file whose header has been checked, of at least so many eighths of its size.
-pub(crate) fn decode(format: Format, file: &[u8], eighths: u32, limits: &Limits) -> Result<Negative, Rejection> {
+/// Decodes the first frame of a file whose header has been checked. A JPEG is decoded at `scale_num / 8` of its size.
+pub(crate) fn decode(format: Format, file: &[u8], scale_num: u32, limits: &Limits) -> Result<DecodedImage, Rejection> {
     let cursor = Cursor::new(file);
-    let refused = |error| in_words(format, &error);
-    let mut negative = match format {
-        Format::Jpeg => Negative {
-            film: Film::Planes(sparks_jpeg::decode(file, eighths).map_err(jpeg::rejection)?),
+    let rejected = |error| to_rejection(format, &error);
+    let mut decoded = match format {
+        Format::Jpeg => DecodedImage {
+            pixels: PixelData::Planes(sparks_jpeg::decode(file, scale_num).map_err(jpeg::rejection)?),
             profile: jpeg::profile(file),
         },
-        // This decoder unpacks ICC profiles and keeps texts: neither needs more than a file may have.
+        // The PNG decoder inflates ICC profiles and keeps text chunks; neither needs more than a file may have.
         Format::Png => {
-            let side_bytes = limits.of_decoder(limits.max_bytes);
-            pixels(format, PngDecoder::with_limits(cursor, side_bytes).map_err(refused)?, limits)?
+            let aux_limits = limits.decoder_limits(limits.max_bytes);
+            decode_raster(format, PngDecoder::with_limits(cursor, aux_limits).map_err(rejected)?, limits)?
         }
-        Format::WebP => pixels(format, WebPDecoder::new(cursor).map_err(refused)?, limits)?,
-        Format::Gif => pixels(format, GifDecoder::new(cursor).map_err(refused)?, limits)?,
+        Format::WebP => decode_raster(format, WebPDecoder::new(cursor).map_err(rejected)?, limits)?,
+        Format::Gif => decode_raster(format, GifDecoder::new(cursor).map_err(rejected)?, limits)?,
     };
-    negative.profile = negative.profile.filter(|profile| profile.len() as u64 <= limits.max_metadata_bytes);
-    Ok(negative)
+    decoded.profile = decoded.profile.filter(|profile| profile.len() as u64 <= limits.max_metadata_bytes);
+    Ok(decoded)
 }
 
-fn pixels(format: Format, mut decoder: impl ImageDecoder, limits: &Limits) -> Result<Negative, Rejection> {
-    let refused = |error| in_words(format, &error);
-    // The decoder may have read another size than we did; what it allocates goes by its own.
+fn decode_raster(format: Format, mut decoder: impl ImageDecoder, limits: &Limits) -> Result<DecodedImage, Rejection> {
+    let rejected = |error| to_rejection(format, &error);
+    // The decoder allocates by its own reading of the dimensions, which may differ from the header check.
     let (width, height) = decoder.dimensions();
     limits.check_size(width, height)?;
-    decoder.set_limits(limits.of_decoder(limits.max_pixels.saturating_mul(4))).map_err(refused)?;
-    // A profile that cannot be read is as good as none.
+    decoder.set_limits(limits.decoder_limits(limits.max_pixels.saturating_mul(4))).map_err(rejected)?;
+    // An unreadable profile counts as none.
     let profile = decoder.icc_profile().ok().flatten();
 
-    let colours = decoder.color_type();
+    let color_type = decoder.color_type();
     let mut samples = vec![0; usize::try_from(decoder.total_bytes()).unwrap_or(usize::MAX)];
-    decoder.read_image(&mut samples).map_err(refused)?;
+    decoder.read_image(&mut samples).map_err(rejected)?;
 
-    if matches!(colours, ColorType::L16 | ColorType::La16 | ColorType::Rgb16 | ColorType::Rgba16) {
+    if matches!(color_type, ColorType::L16 | ColorType::La16 | ColorType::Rgb16 | ColorType::Rgba16) {
         to_eight_bits(&mut samples);
     }
-    let model = match (colours.has_color(), colours.has_alpha()) {
-        (false, false) => Model::Grey,
-        (false, true) => Model::GreyAlpha,
-        (true, false) => Model::Rgb,
-        (true, true) => Model::Rgba,
+    let model = match (color_type.has_color(), color_type.has_alpha()) {
+        (false, false) => ColourModel::Grey,
+        (false, true) => ColourModel::GreyAlpha,
+        (true, false) => ColourModel::Rgb,
+        (true, true) => ColourModel::Rgba,
     };
-    let raster = Raster { width, height, model, samples }.without_idle_alpha();
-    Ok(Negative { film: Film::Raster(raster), profile })
+    let raster = Raster { width, height, model, samples }.without_opaque_alpha();
+    Ok(DecodedImage { pixels: PixelData::Raster(raster), profile })
 }
 
-/// In place: sixteen bits of the largest photo are too much to have one and a half times.
+/// Converts in place: a second buffer for the largest 16-bit photo would exceed the memory limit.
 fn to_eight_bits(samples: &mut Vec<u8>) {
     let count = samples.len() / 2;
     for at in 0..count {
@@ -75,18 +75,18 @@ fn to_eight_bits(samples: &mut Vec<u8>) {
     samples.shrink_to_fit();
 }
 
-fn in_words(format: Format, error: &ImageError) -> Rejection {
+fn to_rejection(format: Format, error: &ImageError) -> Rejection {
     match error {
         ImageError::Limits(_) => {
-            let message = format!("the {} needs more memory than a photo may have: save it anew", format.name());
+            let message = format!("the {} needs more memory than a photo may have: save it again", format.name());
             reject(RejectCode::TooManyPixels, message)
         }
         ImageError::Unsupported(feature) => {
-            let message = format!("this kind of {} is not supported ({feature}): save it anew", format.name());
+            let message = format!("this kind of {} is not supported ({feature}): save it again", format.name());
             reject(RejectCode::UnsupportedFormat, message)
         }
-        ImageError::IoError(io) if io.kind() == std::io::ErrorKind::UnexpectedEof => cut_short(format),
-        // The outer text says no more than which format it was.
+        ImageError::IoError(io) if io.kind() == std::io::ErrorKind::UnexpectedEof => truncated(format),
+        // The outer error only names the format.
         ImageError::Decoding(decoding) => {
             damaged(format, decoding.source().map_or(decoding.to_string(), <_>::to_string))
         }
@@ -94,13 +94,13 @@ fn in_words(format: Format, error: &ImageError) -> Rejection {
     }
 }
 
-fn cut_short(format: Format) -> Rejection {
-    let message = format!("the {} ends before its pixels do: the file is cut short", format.name());
+fn truncated(format: Format) -> Rejection {
+    let message = format!("the {} ends before its pixels do: the file is truncated", format.name());
     reject(RejectCode::Damaged, message)
 }
 
 fn damaged(format: Format, reason: String) -> Rejection {
-    // A PNG's decoder goes on with its own data structures.
+    // The PNG decoder appends a debug dump of its data structures.
     let reason = [" while decoding", ": ChunkType {", "\n"]
         .iter()
         .fold(&reason[..], |reason, end| reason.split(end).next().unwrap_or(reason));

@@ -1,13 +1,13 @@
-//! The few EXIF fields that matter. A field that cannot be read is absent; nothing here is ever an error.
+//! EXIF fields: orientation and capture time. An unreadable field is absent, never an error.
 //!
-//! Our own reader, because a general one builds the whole tree: directories may point at each other, so 64 KB of them
-//! unfold into gigabytes. This one looks up single fields in two directories, each in one pass.
+//! A general reader builds the whole tree, and directories (IFDs) may point at each other, so that 64 KB unfold into gigabytes.
+//! This reader looks up single fields in two directories, each in one pass.
 
 use sparks_domain::TakenAt;
 
 use crate::{orientation::Orientation, taken_at};
 
-/// What we take from a photo's EXIF.
+/// The EXIF fields in use.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Exif {
     pub(crate) orientation: Orientation,
@@ -26,12 +26,12 @@ mod tag {
 }
 
 impl Exif {
-    /// Of a TIFF structure.
+    /// Reads a TIFF structure.
     pub(crate) fn read(tiff: &[u8]) -> Self {
         let Some(tiff) = Tiff::open(tiff) else { return Self::default() };
         let main = tiff.u32(4).map(|at| at as usize);
         let exif = main.and_then(|main| tiff.number(main, tag::EXIF_DIRECTORY)).map(|at| at as usize);
-        let moment = |directory: Option<usize>, time, offset| {
+        let read_time = |directory: Option<usize>, time, offset| {
             let offset = exif.and_then(|exif| tiff.text(exif, offset));
             taken_at::parse(tiff.text(directory?, time)?, offset)
         };
@@ -40,33 +40,33 @@ impl Exif {
                 .and_then(|main| tiff.number(main, tag::ORIENTATION))
                 .and_then(Orientation::from_exif)
                 .unwrap_or_default(),
-            taken_at: moment(exif, tag::DATE_TIME_ORIGINAL, tag::OFFSET_TIME_ORIGINAL)
-                .or_else(|| moment(exif, tag::DATE_TIME_DIGITIZED, tag::OFFSET_TIME_DIGITIZED))
-                .or_else(|| moment(main, tag::DATE_TIME, tag::OFFSET_TIME)),
+            taken_at: read_time(exif, tag::DATE_TIME_ORIGINAL, tag::OFFSET_TIME_ORIGINAL)
+                .or_else(|| read_time(exif, tag::DATE_TIME_DIGITIZED, tag::OFFSET_TIME_DIGITIZED))
+                .or_else(|| read_time(main, tag::DATE_TIME, tag::OFFSET_TIME)),
         }
     }
 }
 
-/// Directories of fields in either byte order.
+/// A TIFF structure: image file directories (IFDs) in either byte order.
 struct Tiff<'a> {
     bytes: &'a [u8],
     big_endian: bool,
 }
 
-/// A directory's entry: the type, how many of it, and where its value or the pointer to it is.
+/// An IFD entry: field type, number of values, and the offset of the value or of the pointer to it.
 struct Entry {
-    kind: u16,
+    field_type: u16,
     count: usize,
     at: usize,
 }
 
 impl<'a> Tiff<'a> {
-    const ENTRY: usize = 12;
+    const ENTRY_BYTES: usize = 12;
     const BYTE: u16 = 1;
-    const TEXT: u16 = 2;
+    const ASCII: u16 = 2;
     const SHORT: u16 = 3;
     const LONG: u16 = 4;
-    const POINTER: u16 = 13;
+    const IFD: u16 = 13;
 
     fn open(bytes: &'a [u8]) -> Option<Self> {
         let big_endian = match bytes.first_chunk()? {
@@ -87,29 +87,29 @@ impl<'a> Tiff<'a> {
         Some(if self.big_endian { u32::from_be_bytes(bytes) } else { u32::from_le_bytes(bytes) })
     }
 
-    /// The first entry with the tag.
+    /// Returns the first entry with the tag.
     fn entry(&self, directory: usize, tag: u16) -> Option<Entry> {
         let count = usize::from(self.u16(directory)?);
         let at = (0..count)
-            .map(|index| directory + 2 + index * Self::ENTRY)
-            .take_while(|at| at + Self::ENTRY <= self.bytes.len())
+            .map(|index| directory + 2 + index * Self::ENTRY_BYTES)
+            .take_while(|at| at + Self::ENTRY_BYTES <= self.bytes.len())
             .find(|at| self.u16(*at) == Some(tag))?;
-        Some(Entry { kind: self.u16(at + 2)?, count: self.u32(at + 4)? as usize, at: at + 8 })
+        Some(Entry { field_type: self.u16(at + 2)?, count: self.u32(at + 4)? as usize, at: at + 8 })
     }
 
     fn number(&self, directory: usize, tag: u16) -> Option<u32> {
         let entry = self.entry(directory, tag).filter(|entry| entry.count == 1)?;
-        match entry.kind {
+        match entry.field_type {
             Self::BYTE => self.bytes.get(entry.at).copied().map(u32::from),
             Self::SHORT => self.u16(entry.at).map(u32::from),
-            Self::LONG | Self::POINTER => self.u32(entry.at),
+            Self::LONG | Self::IFD => self.u32(entry.at),
             _ => None,
         }
     }
 
     fn text(&self, directory: usize, tag: u16) -> Option<&'a str> {
-        let entry = self.entry(directory, tag).filter(|entry| entry.kind == Self::TEXT)?;
-        // Up to four bytes are in the entry itself.
+        let entry = self.entry(directory, tag).filter(|entry| entry.field_type == Self::ASCII)?;
+        // Up to four bytes are stored in the entry itself.
         let start = if entry.count <= 4 { entry.at } else { self.u32(entry.at)? as usize };
         let bytes = self.bytes.get(start..)?.get(..entry.count)?;
         let end = memchr::memchr(0, bytes).unwrap_or(bytes.len());
@@ -133,14 +133,14 @@ mod tests {
     }
 
     #[test]
-    fn a_blank_time_gives_way_to_the_next() {
+    fn a_blank_time_falls_back_to_the_next_field() {
         let mut exif = samples::Exif::taken("    :  :     :  :  ", Some("+02:00"));
         exif.date_time = Some("2015:01:02 03:04:05".into());
         assert_eq!(Exif::read(&exif.bytes()).taken_at, Some(TakenAt("2015-01-02T03:04:05".into())));
     }
 
     #[test]
-    fn malformed_exif_is_no_error() {
+    fn malformed_exif_is_not_an_error() {
         let whole = samples::Exif::taken("2014:05:01 10:20:30", Some("+02:00")).orientation(6).bytes();
         for end in 0..whole.len() {
             Exif::read(&whole[..end]);

@@ -1,11 +1,11 @@
-//! What a file is, by its first bytes. Never by its name.
+//! File formats, detected by magic bytes and never by the file name.
 
 use memchr::memmem;
 use sparks_domain::{RejectCode, Rejection};
 
 use crate::reject;
 
-/// The formats we take.
+/// The supported formats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Format {
     Jpeg,
@@ -15,7 +15,7 @@ pub(crate) enum Format {
 }
 
 impl Format {
-    pub(crate) fn of(file: &[u8]) -> Option<Self> {
+    pub(crate) fn detect(file: &[u8]) -> Option<Self> {
         match file {
             [0xff, 0xd8, 0xff, ..] => Some(Self::Jpeg),
             [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => Some(Self::Png),
@@ -43,7 +43,7 @@ impl Format {
         }
     }
 
-    /// For people.
+    /// Returns the name for messages.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Jpeg => "JPEG",
@@ -54,25 +54,25 @@ impl Format {
     }
 }
 
-/// Why a file of no format of ours is refused, by its name where it has one.
-pub(crate) fn refusal(file: &[u8]) -> Rejection {
-    let message = match foreign(file) {
+/// Returns the rejection of a file in no supported format. The message names the format where it is known.
+pub(crate) fn unsupported_format(file: &[u8]) -> Rejection {
+    let message = match name_unsupported(file) {
         Some(name) => format!("{name} is not supported: convert it to JPEG, PNG, WebP or GIF"),
-        None => "not a picture: neither JPEG, PNG, WebP nor GIF".into(),
+        None => "not an image: neither JPEG, PNG, WebP nor GIF".into(),
     };
     reject(RejectCode::UnsupportedFormat, message)
 }
 
-fn foreign(file: &[u8]) -> Option<&'static str> {
+fn name_unsupported(file: &[u8]) -> Option<&'static str> {
     match file {
-        [_, _, _, _, b'f', b't', b'y', b'p', ..] => Some(boxed(file)),
+        [_, _, _, _, b'f', b't', b'y', b'p', ..] => Some(name_iso_media(file)),
         [_, _, _, _, b'm' | b'w', b'o' | b'i', b'o' | b'd', b'v' | b'e', ..] => Some("QuickTime video"),
         [b'I', b'I', b'*', 0, _, _, _, _, b'C', b'R', ..] => Some("Canon raw (CR2)"),
         [b'I', b'I', b'*', 0, ..] | [b'M', b'M', 0, b'*', ..] => Some("TIFF (or a camera raw made of it)"),
         [b'I', b'I', b'R', b'O' | b'S', ..] => Some("Olympus raw (ORF)"),
         [b'I', b'I', b'U', 0, ..] => Some("Panasonic raw (RW2)"),
         [b'F', b'U', b'J', b'I', b'F', b'I', b'L', b'M', ..] => Some("Fujifilm raw (RAF)"),
-        // Two letters alone would take every text that begins with them.
+        // Two letters alone would match every text that begins with them.
         [b'B', b'M', _, _, _, _, 0, 0, 0, 0, ..] => Some("BMP"),
         [b'8', b'B', b'P', b'S', ..] => Some("Photoshop (PSD)"),
         [0, 0, 1, 0, ..] => Some("ICO"),
@@ -82,12 +82,12 @@ fn foreign(file: &[u8]) -> Option<&'static str> {
         [b'R', b'I', b'F', b'F', _, _, _, _, b'A', b'V', b'I', b' ', ..] => Some("AVI video"),
         [b'%', b'P', b'D', b'F', ..] => Some("PDF"),
         [b'P', b'K', 3, 4, ..] => Some("ZIP"),
-        _ => markup(file),
+        _ => name_markup(file),
     }
 }
 
-/// The family of HEIC, AVIF and MP4: a box that names the brand, then the brands it is compatible with.
-fn boxed(file: &[u8]) -> &'static str {
+/// Names a file of the ISO base media format (HEIC, AVIF, MP4) by the brands in its `ftyp` box.
+fn name_iso_media(file: &[u8]) -> &'static str {
     let length = file.first_chunk().map_or(0, |length| u32::from_be_bytes(*length) as usize);
     let brands = &file[8..length.clamp(8, 256).min(file.len()).max(8)];
     let has = |names: &[&[u8; 4]]| brands.chunks_exact(4).any(|brand| names.iter().any(|name| *name == brand));
@@ -104,7 +104,7 @@ fn boxed(file: &[u8]) -> &'static str {
     }
 }
 
-fn markup(file: &[u8]) -> Option<&'static str> {
+fn name_markup(file: &[u8]) -> Option<&'static str> {
     let text = file.strip_prefix(b"\xef\xbb\xbf").unwrap_or(file).trim_ascii_start();
     let beginning = text[..text.len().min(1024)].to_ascii_lowercase();
     let has = |tag: &[u8]| memmem::find(&beginning, tag).is_some();
@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn foreign_formats_are_refused_by_name() {
+    fn unsupported_formats_are_named() {
         let cases: [(&[u8], &str); 18] = [
             (b"\0\0\0\x18ftypheic\0\0\0\0mif1heic", "HEIC"),
             (b"\0\0\0\x18ftypmif1\0\0\0\0mif1heic", "HEIC"),
@@ -143,16 +143,16 @@ mod tests {
         ];
         for (file, name) in cases {
             let expected = format!("{name} is not supported: convert it to JPEG, PNG, WebP or GIF");
-            assert_eq!(refusal(file).message, expected);
+            assert_eq!(unsupported_format(file).message, expected);
         }
     }
 
     #[test]
-    fn what_has_no_name_is_not_a_picture() {
+    fn unknown_files_are_not_images() {
         let files: [&[u8]; 7] = [b"", b"x", b"BMW is a car", b"hello", b"<", b"\x89PNG\n", b"GIF88a"];
         for file in files {
-            assert_eq!(Format::of(file), None);
-            assert_eq!(refusal(file).message, "not a picture: neither JPEG, PNG, WebP nor GIF");
+            assert_eq!(Format::detect(file), None);
+            assert_eq!(unsupported_format(file).message, "not an image: neither JPEG, PNG, WebP nor GIF");
         }
     }
 }

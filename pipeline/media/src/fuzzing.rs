@@ -1,18 +1,18 @@
-//! What fuzzing calls directly, because behind [`crate::Lab`] it would seldom be reached. Nobody else's business.
+//! Entry points for fuzzing only: behind [`crate::LocalImageProcessor`] this code would seldom be reached.
 
 use sparks_domain::Rejection;
 
-use crate::{Lab, exif::Exif};
+use crate::{LocalImageProcessor, exif::Exif};
 
-/// Reads bytes as EXIF, whatever they are.
+/// Reads arbitrary bytes as EXIF.
 pub fn exif(tiff: &[u8]) {
     let exif = Exif::read(tiff);
     if let Some(taken_at) = exif.taken_at {
-        assert!(taken_at.unix_seconds().is_some(), "{taken_at:?} is no moment");
+        assert!(taken_at.unix_seconds().is_some(), "{taken_at:?} is not a valid time");
     }
 }
 
-/// All checks before the first pixel. How much memory the picture will need, if it passes.
-pub fn admit(lab: &Lab, original: &[u8]) -> Result<u64, Rejection> {
-    lab.admit(original).map(|admitted| admitted.memory())
+/// Runs all checks before decoding. Returns the peak memory of rendering, in bytes.
+pub fn validate(processor: &LocalImageProcessor, original: &[u8]) -> Result<u64, Rejection> {
+    processor.validate(original).map(|validated| validated.peak_memory())
 }

@@ -1,33 +1,34 @@
-//! Pixels: decode within limits, orient, resize, WebP, crops.
+//! Image processing: decodes photos within limits, applies the EXIF orientation, resizes, converts to sRGB, and encodes WebP
+//! variants and JPEG crops.
 //!
-//! An original goes through `format` (magic bytes), `header` (sizes and metadata), `limits`, `decode`, `variant`,
-//! `orientation`, `colour` and `encode`, in this order; [`Lab`] tells the story. Deliberately absent: file names, I/O and
-//! clocks. Everything before `decode` reads bytes in place, so a refused file costs no memory.
+//! An original passes through `format` (magic bytes), `header` (dimensions and metadata), `limits`, `decode`, `variant`,
+//! `orientation`, `colour` and `encode`, in this order; [`LocalImageProcessor`] runs these steps. File names, I/O and clocks
+//! are deliberately absent. Every step before `decode` reads the bytes in place, so a rejected file allocates nothing.
 
 mod colour;
 mod crop;
 mod decode;
+mod decoded_image;
 mod encode;
 mod exif;
 mod format;
 #[doc(hidden)]
 pub mod fuzzing;
 mod header;
-mod lab;
 mod limits;
-mod negative;
 mod orientation;
-mod picture;
 mod planes;
+mod processor;
 mod raster;
 #[cfg(test)]
 mod samples;
+mod srgb_image;
 mod taken_at;
 mod variant;
 
 pub use crop::CropSpec;
-pub use lab::Lab;
 pub use limits::Limits;
+pub use processor::LocalImageProcessor;
 pub use variant::{Fit, VariantSpec};
 
 use sparks_domain::{RejectCode, Rejection};

@@ -1,25 +1,25 @@
-//! How much of anything a file may have.
+//! Resource limits for untrusted files.
 
 use sparks_domain::{RejectCode, Rejection};
 
 use crate::{format::Format, header::Header, reject};
 
-/// What keeps hostile files from taking the machine.
+/// Limits that keep hostile files from exhausting memory or CPU.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
-    /// The size of the file.
+    /// Size of the file.
     pub max_bytes: u64,
     /// Width times height.
     pub max_pixels: u64,
-    /// Width, and height.
+    /// Width, and height, in pixels.
     pub max_side: u32,
-    /// EXIF and ICC together.
+    /// Size of EXIF and ICC together.
     pub max_metadata_bytes: u64,
-    /// Pictures of an animation, of which only the first is looked at.
+    /// Frames of an animation, of which only the first is decoded.
     pub max_frames: u32,
-    /// Passes over a JPEG's picture; encoders write about ten.
+    /// Scans of a JPEG. Encoders write about ten.
     pub max_scans: u32,
-    /// What one photo needs in memory at once, by its header.
+    /// Peak memory of one photo, estimated from its header.
     pub max_memory: u64,
 }
 
@@ -46,8 +46,8 @@ impl Limits {
         Err(reject(RejectCode::TooManyBytes, format!("a file of {bytes} bytes is over the limit of {limit} bytes")))
     }
 
-    /// All that a header says, before a byte is allocated for it. How much memory it needs is asked only of what has a size
-    /// within the limits.
+    /// Checks everything a header declares before anything is allocated. `memory` is called only for dimensions within the
+    /// limits.
     pub(crate) fn check(&self, format: Format, header: &Header<'_>, memory: impl Fn() -> u64) -> Result<(), Rejection> {
         self.check_size(header.width, header.height)?;
         self.check_metadata(header.metadata_bytes)?;
@@ -57,7 +57,7 @@ impl Limits {
 
     pub(crate) fn check_size(&self, width: u32, height: u32) -> Result<(), Rejection> {
         if width == 0 || height == 0 {
-            return Err(reject(RejectCode::Damaged, format!("the picture says it is {width} x {height} pixels")));
+            return Err(reject(RejectCode::Damaged, format!("the image has a size of {width} x {height} pixels")));
         }
         let too_many = |limit: String| {
             reject(
@@ -88,7 +88,7 @@ impl Limits {
         if frames <= limit {
             return Ok(());
         }
-        let message = format!("the {name} has {frames} frames, more than the limit of {limit}: take one picture of it");
+        let message = format!("the {name} has {frames} frames, more than the limit of {limit}: export a single frame");
         Err(reject(RejectCode::TooManyPixels, message))
     }
 
@@ -97,7 +97,7 @@ impl Limits {
         if scans <= limit {
             return Ok(());
         }
-        let message = format!("the JPEG has {scans} scans, more than the limit of {limit}: save it anew");
+        let message = format!("the JPEG has {scans} scans, more than the limit of {limit}: save it again");
         Err(reject(RejectCode::Damaged, message))
     }
 
@@ -117,13 +117,13 @@ impl Limits {
         Err(reject(RejectCode::TooManyPixels, message))
     }
 
-    /// For the decoders' own books. The pixels they return are ours and not counted there: this is for what they
-    /// allocate on the side, such as a GIF's frame or a PNG's unpacked ICC profile.
-    pub(crate) fn of_decoder(&self, side_bytes: u64) -> image::Limits {
+    /// Returns the limits for a decoder of the `image` crate. `aux_bytes` bounds its internal allocations, such as a GIF frame
+    /// or a PNG's inflated ICC profile; the returned pixels are not counted there.
+    pub(crate) fn decoder_limits(&self, aux_bytes: u64) -> image::Limits {
         let mut limits = image::Limits::no_limits();
         limits.max_image_width = Some(self.max_side);
         limits.max_image_height = Some(self.max_side);
-        limits.max_alloc = Some(side_bytes);
+        limits.max_alloc = Some(aux_bytes);
         limits
     }
 }
@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_name_the_measure_and_the_limit() {
+    fn messages_name_the_value_and_the_limit() {
         let limits = Limits::default();
         let message = |result: Result<(), Rejection>| result.expect_err("over the limit").message;
         assert_eq!(
@@ -144,7 +144,7 @@ mod tests {
             message(limits.check_size(16_384, 10)),
             "16384 x 10 pixels are more than the limit of 16383 pixels a side: make it smaller"
         );
-        assert_eq!(message(limits.check_size(0, 10)), "the picture says it is 0 x 10 pixels");
+        assert_eq!(message(limits.check_size(0, 10)), "the image has a size of 0 x 10 pixels");
         assert_eq!(
             message(limits.check_bytes(52_428_801)),
             "a file of 52428801 bytes is over the limit of 52428800 bytes"

@@ -1,47 +1,46 @@
-//! From a JPEG's planes to pixels.
+//! Conversion of a JPEG's planes to interleaved pixels.
 
-use sparks_jpeg::Colours;
+use sparks_jpeg::ColourSpace;
 
-/// Pixels with the channels that the planes' colours stand for: grey, RGB or inks.
-pub(crate) fn interleave(colours: Colours, planes: Vec<Vec<u8>>) -> Vec<u8> {
-    match (colours, planes.as_slice()) {
-        (Colours::YCbCr, [light, blue, red]) => woven([light, blue, red], rgb),
-        (Colours::Rgb, [red, green, blue]) => woven([red, green, blue], |pixel| pixel),
-        // Inks are stored as what they leave of the paper. Files that do not say that they are Adobe's are no exception:
-        // so do libvips and Pillow.
-        (Colours::Cmyk, [cyan, magenta, yellow, black]) => {
-            woven([cyan, magenta, yellow, black], |inks| inks.map(|ink| !ink))
+/// Interleaves planes of one size to grey, RGB or CMYK pixels.
+pub(crate) fn interleave(colour_space: ColourSpace, planes: Vec<Vec<u8>>) -> Vec<u8> {
+    match (colour_space, planes.as_slice()) {
+        (ColourSpace::YCbCr, [y, cb, cr]) => interleave_planes([y, cb, cr], ycbcr_to_rgb),
+        (ColourSpace::Rgb, [red, green, blue]) => interleave_planes([red, green, blue], |pixel| pixel),
+        // CMYK is stored inverted, also in files without an Adobe marker: libvips and Pillow read it the same way.
+        (ColourSpace::Cmyk, [cyan, magenta, yellow, black]) => {
+            interleave_planes([cyan, magenta, yellow, black], |inks| inks.map(|ink| !ink))
         }
-        (Colours::Ycck, [light, blue, red, black]) => woven([light, blue, red, black], |[light, blue, red, black]| {
-            let [cyan, magenta, yellow] = rgb([light, blue, red]);
+        (ColourSpace::Ycck, [y, cb, cr, black]) => interleave_planes([y, cb, cr, black], |[y, cb, cr, black]| {
+            let [cyan, magenta, yellow] = ycbcr_to_rgb([y, cb, cr]);
             [cyan, magenta, yellow, !black]
         }),
         _ => planes.into_iter().next().unwrap_or_default(),
     }
 }
 
-fn woven<const CHANNELS: usize>(
+fn interleave_planes<const CHANNELS: usize>(
     planes: [&[u8]; CHANNELS],
-    pixel: impl Fn([u8; CHANNELS]) -> [u8; CHANNELS],
+    convert: impl Fn([u8; CHANNELS]) -> [u8; CHANNELS],
 ) -> Vec<u8> {
     let length = planes[0].len();
     let planes = planes.map(|plane| &plane[..length]);
     let mut samples = vec![0; length * CHANNELS];
-    for (at, woven) in samples.chunks_exact_mut(CHANNELS).enumerate() {
-        woven.copy_from_slice(&pixel(planes.map(|plane| plane[at])));
+    for (at, pixel) in samples.chunks_exact_mut(CHANNELS).enumerate() {
+        pixel.copy_from_slice(&convert(planes.map(|plane| plane[at])));
     }
     samples
 }
 
-/// JPEG's YCbCr, with sixteen bits of fraction, rounded.
-fn rgb([light, blue, red]: [u8; 3]) -> [u8; 3] {
-    let [light, blue, red] = [i32::from(light), i32::from(blue) - 128, i32::from(red) - 128];
-    let colours = [
-        light + ((91_881 * red + 32_768) >> 16),
-        light - ((22_554 * blue + 46_802 * red + 32_767) >> 16),
-        light + ((116_130 * blue + 32_768) >> 16),
+/// JFIF's YCbCr (ITU-T T.871), in 16.16 fixed point, rounded.
+fn ycbcr_to_rgb([y, cb, cr]: [u8; 3]) -> [u8; 3] {
+    let [y, cb, cr] = [i32::from(y), i32::from(cb) - 128, i32::from(cr) - 128];
+    let rgb = [
+        y + ((91_881 * cr + 32_768) >> 16),
+        y - ((22_554 * cb + 46_802 * cr + 32_767) >> 16),
+        y + ((116_130 * cb + 32_768) >> 16),
     ];
-    colours.map(|colour| colour.clamp(0, 255) as u8)
+    rgb.map(|channel| channel.clamp(0, 255) as u8)
 }
 
 #[cfg(test)]
@@ -49,17 +48,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn light_blue_and_red_become_colours() {
+    fn ycbcr_becomes_rgb() {
         let planes = vec![vec![100, 76, 29, 255], vec![128, 85, 255, 128], vec![128, 255, 107, 128]];
-        let rgb = interleave(Colours::YCbCr, planes);
+        let rgb = interleave(ColourSpace::YCbCr, planes);
         assert_eq!(rgb, [100, 100, 100, 254, 0, 0, 0, 0, 254, 255, 255, 255]);
     }
 
     #[test]
-    fn inks_are_what_is_not_left_of_the_paper() {
+    fn cmyk_is_inverted() {
         let planes = |values: [u8; 4]| values.map(|value| vec![value]).to_vec();
-        assert_eq!(interleave(Colours::Cmyk, planes([255, 0, 10, 20])), [0, 255, 245, 235]);
-        // The complements of the first three are stored as colours of a screen are.
-        assert_eq!(interleave(Colours::Ycck, planes([76, 85, 255, 9])), [254, 0, 0, 246]);
+        assert_eq!(interleave(ColourSpace::Cmyk, planes([255, 0, 10, 20])), [0, 255, 245, 235]);
+        // YCCK is the inverted CMY as YCbCr.
+        assert_eq!(interleave(ColourSpace::Ycck, planes([76, 85, 255, 9])), [254, 0, 0, 246]);
     }
 }

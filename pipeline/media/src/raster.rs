@@ -1,19 +1,19 @@
-//! Decoded pixels.
+//! Decoded pixels in the file's own colour model.
 
-use crate::{colour::Colours, picture::Picture};
+use crate::{colour::SrgbConverter, srgb_image::SrgbImage};
 
-/// What a pixel's channels stand for.
+/// The meaning of a pixel's channels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Model {
+pub(crate) enum ColourModel {
     Grey,
     GreyAlpha,
     Rgb,
     Rgba,
-    /// Inks: 0 is none of it, 255 all there is.
+    /// Amounts of ink: 0 is none, 255 is full coverage.
     Cmyk,
 }
 
-impl Model {
+impl ColourModel {
     pub(crate) fn channels(self) -> usize {
         match self {
             Self::Grey => 1,
@@ -36,18 +36,19 @@ impl Model {
     }
 }
 
-/// Eight bits a channel, row by row. `samples` has `width * height * channels` bytes.
+/// Interleaved samples, eight bits per channel, row by row. `samples` has `width * height * channels` bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Raster {
     pub(crate) width: u32,
     pub(crate) height: u32,
-    pub(crate) model: Model,
+    pub(crate) model: ColourModel,
     pub(crate) samples: Vec<u8>,
 }
 
 impl Raster {
-    /// Alpha that hides nothing goes: fewer channels are smaller and quicker. In place, to need no second picture.
-    pub(crate) fn without_idle_alpha(mut self) -> Self {
+    /// Drops an alpha channel that is opaque everywhere: fewer channels are smaller and faster. Works in place, so that no
+    /// second image is in memory.
+    pub(crate) fn without_opaque_alpha(mut self) -> Self {
         let channels = self.model.channels();
         let alpha = channels - 1;
         if !self.model.has_alpha() || self.samples.chunks_exact(channels).any(|pixel| pixel[alpha] != u8::MAX) {
@@ -62,10 +63,10 @@ impl Raster {
         Self { model: self.model.without_alpha(), ..self }
     }
 
-    /// The same picture in sRGB.
-    pub(crate) fn develop(self, colours: &Colours) -> Picture {
+    /// Converts the pixels to sRGB.
+    pub(crate) fn into_srgb(self, converter: &SrgbConverter) -> SrgbImage {
         let Self { width, height, model, samples } = self;
-        Picture { width, height, alpha: model.has_alpha(), samples: colours.to_srgb(samples) }
+        SrgbImage { width, height, has_alpha: model.has_alpha(), samples: converter.to_srgb(samples) }
     }
 }
 
@@ -74,13 +75,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_idle_alpha_goes() {
+    fn only_opaque_alpha_is_dropped() {
         let raster = |model, samples: &[u8]| Raster { width: 2, height: 1, model, samples: samples.to_vec() };
-        let opaque = raster(Model::Rgba, &[1, 2, 3, 255, 4, 5, 6, 255]);
-        assert_eq!(opaque.without_idle_alpha(), raster(Model::Rgb, &[1, 2, 3, 4, 5, 6]));
-        assert_eq!(raster(Model::GreyAlpha, &[1, 255, 2, 255]).without_idle_alpha(), raster(Model::Grey, &[1, 2]));
-        for kept in [raster(Model::Rgba, &[1, 2, 3, 255, 4, 5, 6, 254]), raster(Model::Cmyk, &[255; 8])] {
-            assert_eq!(kept.clone().without_idle_alpha(), kept);
+        let opaque = raster(ColourModel::Rgba, &[1, 2, 3, 255, 4, 5, 6, 255]);
+        assert_eq!(opaque.without_opaque_alpha(), raster(ColourModel::Rgb, &[1, 2, 3, 4, 5, 6]));
+        let grey = raster(ColourModel::GreyAlpha, &[1, 255, 2, 255]);
+        assert_eq!(grey.without_opaque_alpha(), raster(ColourModel::Grey, &[1, 2]));
+        for kept in [raster(ColourModel::Rgba, &[1, 2, 3, 255, 4, 5, 6, 254]), raster(ColourModel::Cmyk, &[255; 8])] {
+            assert_eq!(kept.clone().without_opaque_alpha(), kept);
         }
     }
 }

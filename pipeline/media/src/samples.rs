@@ -1,12 +1,12 @@
-//! Small files for the tests, made on the spot.
+//! Small image files for the tests.
 
 use image::{
     DynamicImage, ImageFormat, Rgb, RgbImage,
     metadata::Orientation::{self, Rotate90, Rotate270},
 };
 
-/// Four colours in four corners: no two orientations look the same.
-pub(crate) fn quarters(width: u32, height: u32) -> DynamicImage {
+/// Returns four colours in four quadrants: no two orientations look the same.
+pub(crate) fn quadrants(width: u32, height: u32) -> DynamicImage {
     RgbImage::from_fn(width, height, |x, y| match (x < width / 2, y < height / 2) {
         (true, true) => Rgb([200, 30, 30]),
         (false, true) => Rgb([30, 200, 30]),
@@ -16,13 +16,13 @@ pub(crate) fn quarters(width: u32, height: u32) -> DynamicImage {
     .into()
 }
 
-pub(crate) fn file(image: &DynamicImage, format: ImageFormat) -> Vec<u8> {
+pub(crate) fn encode(image: &DynamicImage, format: ImageFormat) -> Vec<u8> {
     let mut file = std::io::Cursor::new(Vec::new());
     image.write_to(&mut file, format).expect("an encoded sample");
     file.into_inner()
 }
 
-/// As a camera held this way stores it.
+/// Returns the image as a camera in this EXIF orientation stores it.
 pub(crate) fn stored(image: &DynamicImage, orientation: u8) -> DynamicImage {
     let turned = match Orientation::from_exif(orientation).expect("1 to 8") {
         Rotate90 => Rotate270,
@@ -34,17 +34,17 @@ pub(crate) fn stored(image: &DynamicImage, orientation: u8) -> DynamicImage {
     image
 }
 
-/// A JPEG with these contents of an APP segment after its start.
-pub(crate) fn with_app(jpeg: &[u8], marker: u8, content: &[u8]) -> Vec<u8> {
+/// Inserts an APP segment after the start of a JPEG.
+pub(crate) fn jpeg_with_segment(jpeg: &[u8], marker: u8, content: &[u8]) -> Vec<u8> {
     let length = u16::try_from(content.len() + 2).expect("a segment").to_be_bytes();
     [&jpeg[..2], &[0xff, marker], &length, content, &jpeg[2..]].concat()
 }
 
 pub(crate) fn jpeg_with_exif(jpeg: &[u8], tiff: &[u8]) -> Vec<u8> {
-    with_app(jpeg, 0xe1, &[b"Exif\0\0", tiff].concat())
+    jpeg_with_segment(jpeg, 0xe1, &[b"Exif\0\0", tiff].concat())
 }
 
-/// A PNG with one more chunk after its header.
+/// Inserts a chunk after the header of a PNG.
 pub(crate) fn png_with(png: &[u8], name: &[u8; 4], content: &[u8]) -> Vec<u8> {
     [&png[..33], &png_chunk(name, content), &png[33..]].concat()
 }
@@ -54,7 +54,7 @@ pub(crate) fn png_chunk(name: &[u8; 4], content: &[u8]) -> Vec<u8> {
     [&(content.len() as u32).to_be_bytes()[..], &named, &crc(&named).to_be_bytes()].concat()
 }
 
-/// A simple WebP as an extended one with EXIF at its end.
+/// Wraps a simple WebP as an extended one with EXIF at its end.
 pub(crate) fn webp_with_exif(webp: &[u8], (width, height): (u32, u32), tiff: &[u8]) -> Vec<u8> {
     const HAS_EXIF: u8 = 8;
     let mut extended = vec![HAS_EXIF, 0, 0, 0];
@@ -75,7 +75,7 @@ fn crc(bytes: &[u8]) -> u32 {
     })
 }
 
-/// An EXIF to write.
+/// EXIF metadata to write.
 #[derive(Default, Clone)]
 pub(crate) struct Exif {
     pub(crate) big_endian: bool,
@@ -94,7 +94,7 @@ impl Exif {
         Self { orientation: Some(orientation), ..self }
     }
 
-    /// Header, main directory, EXIF directory, texts.
+    /// Serializes header, main directory (IFD0), EXIF directory and texts.
     pub(crate) fn bytes(&self) -> Vec<u8> {
         const MAIN: u32 = 8;
         const SECOND: u32 = MAIN + 2 + 3 * 12 + 4;

@@ -1,17 +1,17 @@
-//! The moment in a photo's EXIF.
+//! The capture time in a photo's EXIF.
 
 use jiff::civil::DateTime;
 use sparks_domain::TakenAt;
 
-/// Photography begins about here: an earlier year is a clock that was never set, or garbage.
+/// The year of the oldest photograph: an earlier year is an unset clock or garbage.
 const FIRST_YEAR: i16 = 1826;
-/// Kiribati's; no clock on earth is further from UTC.
+/// The offset of Kiribati, the largest in use.
 const LARGEST_OFFSET_HOURS: u8 = 14;
 
-/// From EXIF's texts, where they are a time at all. An offset that is none is left out.
+/// Parses EXIF date and offset texts. An invalid offset is dropped; an invalid time gives `None`.
 pub(crate) fn parse(time: &str, offset: Option<&str>) -> Option<TakenAt> {
     let time = time.trim();
-    // The standard's form, and the one some phones write.
+    // The form of the EXIF standard, and one that some phones write.
     let forms = ["%Y:%m:%d %H:%M:%S", "%Y-%m-%d %H:%M:%S"];
     let local = forms.iter().find_map(|form| DateTime::strptime(form, time).ok())?;
     if local.year() < FIRST_YEAR {
@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_become_iso_with_the_offset_that_was_written() {
+    fn times_become_iso_8601_with_the_stored_offset() {
         let cases = [
             ("2014:05:01 10:20:30", None, "2014-05-01T10:20:30", 1_398_939_630),
             ("2014:05:01 10:20:30", Some("+02:00"), "2014-05-01T10:20:30+02:00", 1_398_932_430),
@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_time_is_absent() {
+    fn invalid_times_are_absent() {
         let cases = [
             "",
             "0000:00:00 00:00:00",

@@ -1,8 +1,8 @@
-//! Any folder of files, good or bad: each is developed or refused with a sentence, within bounds.
+//! Renders every file of a folder, good or bad: each is rendered or rejected with a message, within limits of time and memory.
 //!
-//! `SPARKS_TEST_CORPUS=/some/folder cargo test -p sparks-media --test corpus -- --nocapture` tries every file below it, and
-//! prints what took long or much. Without it the folder `images` of the test data is tried, and the project's own photos.
-#![allow(clippy::unwrap_used, missing_docs, reason = "a test that meets the unexpected may stop")]
+//! `SPARKS_TEST_CORPUS=/some/folder cargo test -p sparks-media --test corpus -- --nocapture` reads every file below that folder
+//! and prints the slowest and the largest. By default the folder `images` of the test data and the repository's photos are read.
+#![allow(clippy::unwrap_used, missing_docs, reason = "a test may panic on unexpected results")]
 
 use std::{
     collections::BTreeMap,
@@ -13,12 +13,12 @@ use std::{
 };
 
 use rustix::time::{ClockId, clock_gettime};
-use sparks_engine::Darkroom;
-use sparks_media::{Lab, Limits};
+use sparks_engine::ImageProcessor;
+use sparks_media::{Limits, LocalImageProcessor};
 
-/// Of the processor, so that it does not matter what else the machine does.
-const TOO_LONG: Duration = Duration::from_secs(10);
-const SHOWN: usize = 10;
+/// CPU time, so that other load on the machine does not matter.
+const MAX_CPU_TIME: Duration = Duration::from_secs(10);
+const LISTED: usize = 10;
 
 #[derive(Debug)]
 struct Trial {
@@ -26,7 +26,7 @@ struct Trial {
     outcome: Result<(), String>,
     panicked: bool,
     took: Duration,
-    /// Above what the process had before, where the system tells.
+    /// Peak above the memory before, where the system reports it.
     memory: u64,
 }
 
@@ -37,13 +37,13 @@ fn root() -> PathBuf {
 fn folders() -> Vec<PathBuf> {
     if let Some(folder) = std::env::var_os("SPARKS_TEST_CORPUS") {
         let folder = PathBuf::from(folder);
-        assert!(folder.is_dir(), "SPARKS_TEST_CORPUS is no folder: {}", folder.display());
+        assert!(folder.is_dir(), "SPARKS_TEST_CORPUS is not a folder: {}", folder.display());
         return vec![folder];
     }
     let data = std::env::var_os("SPARKS_TEST_DATA").map_or_else(|| root().join("../shared/data"), PathBuf::from);
     let images = data.join("images");
     if !images.is_dir() {
-        println!("not tried: there is no {}; SPARKS_TEST_CORPUS names a folder to try", images.display());
+        println!("skipped: {} does not exist; set SPARKS_TEST_CORPUS to a folder of files", images.display());
     }
     [images, root().join("tests/photos")].into_iter().filter(|folder| folder.is_dir()).collect()
 }
@@ -59,28 +59,28 @@ fn files(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// From a line of the process's status, in bytes.
+/// Reads a line of `/proc/self/status`, in bytes.
 fn status(name: &str) -> u64 {
     let text = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default();
     line.split_whitespace().nth(1).and_then(|kilobytes| kilobytes.parse::<u64>().ok()).unwrap_or_default() * 1024
 }
 
-/// Of this thread, which does everything itself.
+/// Returns the CPU time of this thread, which does all the work.
 fn cpu_time() -> Duration {
     clock_gettime(ClockId::ThreadCPUTime).try_into().unwrap()
 }
 
-fn try_out(lab: &Lab, file: PathBuf) -> Trial {
-    // Lets the highest mark of memory begin anew.
+fn run_trial(processor: &LocalImageProcessor, file: PathBuf) -> Trial {
+    // Resets the peak resident set size.
     let _ = fs::write("/proc/self/clear_refs", "5");
     let before = status("VmRSS");
     let bytes = fs::read(&file).unwrap();
     let start = cpu_time();
     let outcome = catch_unwind(AssertUnwindSafe(|| {
-        lab.describe(&bytes);
-        lab.measure(&bytes);
-        lab.develop(&bytes).map(drop).map_err(|error| error.to_string())
+        processor.inspect(&bytes);
+        processor.dimensions(&bytes);
+        processor.render(&bytes).map(drop).map_err(|error| error.to_string())
     }));
     let took = cpu_time().saturating_sub(start);
     let memory = status("VmHWM").saturating_sub(before);
@@ -88,9 +88,9 @@ fn try_out(lab: &Lab, file: PathBuf) -> Trial {
     Trial { file, outcome: outcome.unwrap_or_else(|_| Err("panic".into())), panicked, took, memory }
 }
 
-fn print(trials: &mut [Trial]) {
-    let taken = trials.iter().filter(|trial| trial.outcome.is_ok()).count();
-    println!("{taken} of {} files were taken; reasons of the others:", trials.len());
+fn print_summary(trials: &mut [Trial]) {
+    let accepted = trials.iter().filter(|trial| trial.outcome.is_ok()).count();
+    println!("{accepted} of {} files accepted; reasons of the others:", trials.len());
     let mut reasons = BTreeMap::<String, (usize, PathBuf)>::new();
     for trial in trials.iter() {
         let Err(reason) = &trial.outcome else { continue };
@@ -102,32 +102,32 @@ fn print(trials: &mut [Trial]) {
     }
     println!("slowest:");
     trials.sort_by_key(|trial| std::cmp::Reverse(trial.took));
-    for trial in trials.iter().take(SHOWN) {
+    for trial in trials.iter().take(LISTED) {
         println!("{:6} ms  {}", trial.took.as_millis(), trial.file.display());
     }
     println!("largest:");
     trials.sort_by_key(|trial| std::cmp::Reverse(trial.memory));
-    for trial in trials.iter().take(SHOWN) {
+    for trial in trials.iter().take(LISTED) {
         println!("{:6} MB  {}", trial.memory >> 20, trial.file.display());
     }
 }
 
 #[test]
-fn every_file_is_developed_or_refused_within_bounds() {
+fn every_file_is_rendered_or_rejected_within_limits() {
     let mut found = Vec::new();
     folders().iter().for_each(|folder| files(folder, &mut found));
     found.sort();
     assert!(!found.is_empty());
-    // With the settings that a worker has: what is read is also written.
-    let lab = Lab::default();
-    let mut trials: Vec<_> = found.into_iter().map(|file| try_out(&lab, file)).collect();
-    print(&mut trials);
-    let most = Limits::default().max_memory;
+    // The settings of a worker, including encoding.
+    let processor = LocalImageProcessor::default();
+    let mut trials: Vec<_> = found.into_iter().map(|file| run_trial(&processor, file)).collect();
+    print_summary(&mut trials);
+    let max_memory = Limits::default().max_memory;
     let bad: Vec<_> = trials
         .iter()
         .filter(|trial| {
-            let speechless = trial.outcome.as_ref().is_err_and(|reason| reason.trim().is_empty());
-            trial.panicked || speechless || trial.took > TOO_LONG || trial.memory > most
+            let has_no_message = trial.outcome.as_ref().is_err_and(|reason| reason.trim().is_empty());
+            trial.panicked || has_no_message || trial.took > MAX_CPU_TIME || trial.memory > max_memory
         })
         .collect();
     assert!(bad.is_empty(), "{bad:#?}");

@@ -1,7 +1,7 @@
-//! Resampling of interleaved bytes.
+//! Resampling of interleaved 8-bit pixels.
 //!
-//! `fast_image_resize` is generic: whoever calls it compiles all of its kernels, for minutes. So nobody calls it but this
-//! crate, which never changes.
+//! `fast_image_resize` is generic: every crate that calls it compiles all of its kernels, for minutes. Only this crate, which
+//! seldom changes, calls it.
 
 use fast_image_resize::{
     FilterType, PixelTrait, ResizeAlg, ResizeOptions, Resizer,
@@ -9,30 +9,30 @@ use fast_image_resize::{
     pixels::{U8, U8x2, U8x3, U8x4},
 };
 
-/// How new pixels are weighed from old ones.
+/// The resampling filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Filter {
-    /// Sharp, for looking at.
+    /// Sharp, for images that are displayed.
     Lanczos3,
-    /// Quick, for measuring.
+    /// Fast, for images that are analyzed, and smooth for enlarging.
     Bilinear,
 }
 
-/// What the numbers of a pixel are.
+/// The channels of a pixel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Layout {
-    /// 1 to 4.
+    /// Number of channels, 1 to 4.
     pub channels: usize,
-    /// Whether the last of 2 or 4 is alpha, by which the others are weighed.
-    pub alpha: bool,
+    /// Whether the last of 2 or 4 channels is alpha, by which the others are premultiplied.
+    pub has_alpha: bool,
 }
 
-/// The part of a picture (left, top, width, height) in another size. Says why not.
+/// Resamples the source rectangle (left, top, width, height) to another size.
 pub fn resample(
     samples: &[u8],
     size: (u32, u32),
     layout: Layout,
-    part: [f64; 4],
+    source: [f64; 4],
     new_size: (u32, u32),
     filter: Filter,
 ) -> Result<Vec<u8>, String> {
@@ -40,24 +40,24 @@ pub fn resample(
         Filter::Lanczos3 => FilterType::Lanczos3,
         Filter::Bilinear => FilterType::Bilinear,
     };
-    let [left, top, width, height] = part;
+    let [left, top, width, height] = source;
     let options = ResizeOptions::new()
         .crop(left, top, width, height)
-        .use_alpha(layout.alpha)
+        .use_alpha(layout.has_alpha)
         .resize_alg(ResizeAlg::Convolution(filter));
     let mut resized = vec![0; new_size.0 as usize * new_size.1 as usize * layout.channels];
-    // Each by its type: the untyped way compiles kernels of every kind of pixel there is.
+    // By type: the untyped API would compile the kernels of all pixel types.
     match layout.channels {
-        1 => typed::<U8>(samples, size, &mut resized, new_size, &options),
-        2 => typed::<U8x2>(samples, size, &mut resized, new_size, &options),
-        3 => typed::<U8x3>(samples, size, &mut resized, new_size, &options),
-        4 => typed::<U8x4>(samples, size, &mut resized, new_size, &options),
-        other => Err(format!("there are no pixels of {other} channels")),
+        1 => resize_typed_pixels::<U8>(samples, size, &mut resized, new_size, &options),
+        2 => resize_typed_pixels::<U8x2>(samples, size, &mut resized, new_size, &options),
+        3 => resize_typed_pixels::<U8x3>(samples, size, &mut resized, new_size, &options),
+        4 => resize_typed_pixels::<U8x4>(samples, size, &mut resized, new_size, &options),
+        other => Err(format!("unsupported number of channels: {other}")),
     }?;
     Ok(resized)
 }
 
-fn typed<P: PixelTrait>(
+fn resize_typed_pixels<P: PixelTrait>(
     samples: &[u8],
     (width, height): (u32, u32),
     resized: &mut [u8],

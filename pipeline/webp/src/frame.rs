@@ -1,96 +1,96 @@
-//! A whole picture, from pixels to a file.
+//! Encodes an image to a WebP file with one VP8 key frame.
 
 use crate::{
     analysis::Analysis,
-    bits::Bits,
+    bit_cost::{TokenCosts, intra4_mode_bits, intra4_mode_probabilities},
+    bool_encoder::BoolEncoder,
     context::Context,
-    cost::{Costs, small_mode_bits, small_mode_likelihoods},
-    decide::{Decider, Luma, Modes},
-    macroblock::Source,
-    quantizer::{Chroma, Segment},
-    tokens::{Likelihoods, Tokens},
-    yuv::Planes,
+    macroblock_encoder::{LumaMode, MacroblockEncoder, Modes},
+    planes::Planes,
+    quantizer::{ChromaOffsets, Segment},
+    source::SourceMacroblock,
+    tokens::{Probabilities, Tokens},
 };
 
-/// The format has 14 bits for a side.
-const LONGEST_SIDE: usize = 16_383;
-/// In 256ths of a bit: the format has 19 bits for the length of the modes.
+/// The format stores a side in 14 bits.
+const MAX_SIDE: usize = 16_383;
+/// Largest size of the modes, in 256ths of a bit: the format stores the length of the first partition in 19 bits.
 const MODES_LIMIT: i64 = (512 * 1024 - 2048) << 11;
 
-/// What kind of file it is to be.
+/// The encoder's settings.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Settings {
-    /// 0 to 100.
+    /// Quality, 0 to 100, on the scale of libwebp.
     pub quality: f32,
-    /// Whether colour is stored so that it is sharp when a decoder has enlarged it. Takes a few more bytes.
+    /// Whether chroma is subsampled by sharp YUV conversion. Takes a few more bytes.
     pub sharp_yuv: bool,
 }
 
-/// The file, or nothing if the format has no room for such a picture. `rgb` has `width * height * 3` bytes.
+/// Encodes an image. Returns `None` if the format cannot hold it. `rgb` has `width * height * 3` bytes.
 pub fn encode(rgb: &[u8], width: usize, height: usize, settings: Settings) -> Option<Vec<u8>> {
     let Settings { quality, sharp_yuv } = settings;
-    let fits = (1..=LONGEST_SIDE).contains(&width) && (1..=LONGEST_SIDE).contains(&height);
+    let fits = (1..=MAX_SIDE).contains(&width) && (1..=MAX_SIDE).contains(&height);
     if !fits || rgb.len() != width * height * 3 {
         return None;
     }
-    let planes = Planes::of(rgb, width, height, sharp_yuv);
+    let planes = Planes::from_rgb(rgb, width, height, sharp_yuv);
     let analysis = Analysis::of(&planes);
-    let chroma = Chroma::new(analysis.colour_ease);
-    let segments = Segments::new(&analysis, quality, chroma);
+    let chroma_offsets = ChromaOffsets::new(analysis.chroma_compressibility);
+    let segments = Segments::new(&analysis, quality, chroma_offsets);
     let mut header_limit = 256 * 16 * 16;
     loop {
-        let frame = Frame::code(&planes, segments.clone(), quality, header_limit);
+        let frame = Frame::encode(&planes, segments.clone(), quality, header_limit);
         if frame.header_cost > MODES_LIMIT && header_limit > 0 {
             header_limit /= 2;
             continue;
         }
-        let likelihoods = frame.tokens.likelihoods();
-        let head = frame.head(&likelihoods, chroma, planes.columns);
-        return file(width, height, &head, &frame.tokens.write(&likelihoods));
+        let probabilities = frame.tokens.probabilities();
+        let header = frame.write_header(&probabilities, chroma_offsets, planes.columns);
+        return write_file(width, height, &header, &frame.tokens.write(&probabilities));
     }
 }
 
-/// Which macroblocks are coded how coarsely.
+/// The segments of an image, and the segment of each macroblock.
 #[derive(Clone)]
 struct Segments {
-    kinds: Vec<Segment>,
+    segments: Vec<Segment>,
     map: Vec<u8>,
 }
 
 impl Segments {
-    /// Segments that would be coded alike are one.
-    fn new(analysis: &Analysis, quality: f32, chroma: Chroma) -> Self {
-        let mut kinds: Vec<Segment> = Vec::new();
+    /// Creates the segments. Those with equal parameters are merged.
+    fn new(analysis: &Analysis, quality: f32, chroma_offsets: ChromaOffsets) -> Self {
+        let mut segments: Vec<Segment> = Vec::new();
         let numbers: Vec<u8> = analysis
             .segments
             .iter()
-            .map(|character| {
-                let segment = Segment::new(quality, *character, chroma);
-                let is_alike = |other: &Segment| (other.quantizer, other.filter) == (segment.quantizer, segment.filter);
-                let known = kinds.iter().position(is_alike);
-                known.unwrap_or_else(|| {
-                    kinds.push(segment);
-                    kinds.len() - 1
+            .map(|susceptibility| {
+                let segment = Segment::new(quality, *susceptibility, chroma_offsets);
+                let is_equal = |other: &Segment| (other.quantizer, other.filter) == (segment.quantizer, segment.filter);
+                let existing = segments.iter().position(is_equal);
+                existing.unwrap_or_else(|| {
+                    segments.push(segment);
+                    segments.len() - 1
                 }) as u8
             })
             .collect();
-        Self { kinds, map: analysis.map.iter().map(|n| numbers[usize::from(*n)]).collect() }
+        Self { segments, map: analysis.map.iter().map(|n| numbers[usize::from(*n)]).collect() }
     }
 
-    /// How likely each branch to a segment is.
-    fn likelihoods(&self) -> [u8; 3] {
+    /// Returns the probabilities of the segment tree (RFC 6386, section 9.3).
+    fn probabilities(&self) -> [u8; 3] {
         let mut counts = [0_u64; 4];
         self.map.iter().for_each(|segment| counts[usize::from(*segment)] += 1);
         let [a, b, c, d] = counts;
-        let likelihood = |first: u64, second: u64| match first + second {
+        let probability = |first: u64, second: u64| match first + second {
             0 => 255,
             all => ((255 * first + all / 2) / all) as u8,
         };
-        [likelihood(a + b, c + d), likelihood(a, b), likelihood(c, d)]
+        [probability(a + b, c + d), probability(a, b), probability(c, d)]
     }
 }
 
-/// A coded picture that is still to be written.
+/// An encoded image before serialization.
 struct Frame {
     segments: Segments,
     modes: Vec<Modes>,
@@ -99,26 +99,26 @@ struct Frame {
 }
 
 impl Frame {
-    fn code(planes: &Planes, mut segments: Segments, quality: f32, header_limit: i64) -> Self {
+    fn encode(planes: &Planes, mut segments: Segments, quality: f32, header_limit: i64) -> Self {
         let count = planes.columns * planes.rows;
-        let decider = Decider { quality, header_limit };
+        let encoder = MacroblockEncoder { quality, header_limit };
         let mut tokens = Tokens::new(count * 64);
-        let mut costs = Costs::of(&Likelihoods::standard());
+        let mut costs = TokenCosts::of(&Probabilities::default_table());
         let mut context = Context::new(planes.columns);
         let mut modes = Vec::with_capacity(count);
         let mut header_cost = 0;
-        // Eight times a picture: what has been met tells what the rest will cost.
+        // Eight times per image the costs follow the tokens so far.
         let refresh = (count / 8).max(96);
         for row in 0..planes.rows {
             context.start_row(row);
             for column in 0..planes.columns {
                 let n = modes.len();
                 if n > 0 && n % refresh == 0 {
-                    costs = Costs::of(&tokens.likelihoods());
+                    costs = TokenCosts::of(&tokens.probabilities());
                 }
-                let source = Source::read(planes, column, row);
-                let segment = &mut segments.kinds[usize::from(segments.map[n])];
-                let (chosen, header) = decider.code(&source, segment, &costs, &mut context, &mut tokens);
+                let source = SourceMacroblock::read(planes, column, row);
+                let segment = &mut segments.segments[usize::from(segments.map[n])];
+                let (chosen, header) = encoder.encode(&source, segment, &costs, &mut context, &mut tokens);
                 modes.push(chosen);
                 header_cost += header;
             }
@@ -126,21 +126,23 @@ impl Frame {
         Self { segments, modes, header_cost, tokens }
     }
 
-    /// Everything but the coefficients.
-    fn head(&self, likelihoods: &Likelihoods, chroma: Chroma, columns: usize) -> Vec<u8> {
-        let mut bits = Bits::new(self.modes.len());
-        bits.number(0, 2); // The standard's colours, clamped.
-        let map = self.put_segments(&mut bits);
-        bits.number(0, 1); // The normal filter.
-        bits.number(self.segments.kinds.iter().map(Segment::final_filter).max().unwrap_or(0) as u32, 6);
-        bits.number(0, 3); // Not sharpened,
-        bits.number(0, 1); // nor by mode.
-        bits.number(0, 2); // One partition.
-        bits.number(self.segments.kinds[0].quantizer as u32, 7);
-        [0, 0, 0, chroma.dc, chroma.ac].into_iter().for_each(|offset| bits.optional(offset, 4));
-        bits.number(0, 1); // Likelihoods are for this frame alone.
-        likelihoods.write(&mut bits);
-        bits.number(0, 1); // No macroblock is skipped.
+    /// Writes the first partition: frame header and modes (RFC 6386, sections 9.2 to 11).
+    fn write_header(&self, probabilities: &Probabilities, chroma_offsets: ChromaOffsets, columns: usize) -> Vec<u8> {
+        let mut bits = BoolEncoder::new(self.modes.len());
+        bits.put_literal(0, 2); // Colour space YUV, clamping required.
+        let map = self.write_segments(&mut bits);
+        bits.put_literal(0, 1); // Normal loop filter.
+        let filter = self.segments.segments.iter().map(Segment::final_filter).max().unwrap_or(0);
+        bits.put_literal(filter as u32, 6);
+        bits.put_literal(0, 3); // Sharpness level 0.
+        bits.put_literal(0, 1); // No filter adjustment by mode.
+        bits.put_literal(0, 2); // One token partition.
+        bits.put_literal(self.segments.segments[0].quantizer as u32, 7);
+        let offsets = [0, 0, 0, chroma_offsets.dc, chroma_offsets.ac];
+        offsets.into_iter().for_each(|offset| bits.put_optional(offset, 4));
+        bits.put_literal(0, 1); // Probabilities apply to this frame only.
+        probabilities.write(&mut bits);
+        bits.put_literal(0, 1); // No skipped macroblocks.
         for (n, modes) in self.modes.iter().enumerate() {
             if let Some(map) = map {
                 let segment = self.segments.map[n];
@@ -149,66 +151,67 @@ impl Frame {
             }
             let above = n.checked_sub(columns).map(|n| &self.modes[n]);
             let left = (n % columns > 0).then(|| &self.modes[n - 1]);
-            put_luma(&mut bits, modes, above, left);
-            put_colour(&mut bits, modes.colour);
+            write_luma_mode(&mut bits, modes, above, left);
+            write_chroma_mode(&mut bits, modes.chroma);
         }
         bits.finish()
     }
 
-    /// Returns the likelihoods of the map, if there is one.
-    fn put_segments(&self, bits: &mut Bits) -> Option<[u8; 3]> {
-        let kinds = &self.segments.kinds;
-        bits.put(kinds.len() > 1, 128);
-        if kinds.len() == 1 {
+    /// Writes the segment header. Returns the probabilities of the segment map, if there is one.
+    fn write_segments(&self, bits: &mut BoolEncoder) -> Option<[u8; 3]> {
+        let segments = &self.segments.segments;
+        bits.put(segments.len() > 1, 128);
+        if segments.len() == 1 {
             return None;
         }
-        let likelihoods = self.segments.likelihoods();
-        bits.number(1, 1); // There is a map,
-        bits.number(1, 1); // and there are values,
-        bits.number(1, 1); // not offsets.
-        let kind = |n: usize| kinds.get(n).unwrap_or(&kinds[0]);
-        (0..4).for_each(|n| bits.optional(kind(n).quantizer as i32, 7));
-        (0..4).for_each(|n| bits.optional(kind(n).final_filter(), 6));
-        for likelihood in likelihoods {
-            bits.put(likelihood != 255, 128);
-            if likelihood != 255 {
-                bits.number(likelihood.into(), 8);
+        let probabilities = self.segments.probabilities();
+        bits.put_literal(1, 1); // Update the segment map.
+        bits.put_literal(1, 1); // Update the segment parameters.
+        bits.put_literal(1, 1); // Absolute values, not deltas.
+        let segment = |n: usize| segments.get(n).unwrap_or(&segments[0]);
+        (0..4).for_each(|n| bits.put_optional(segment(n).quantizer as i32, 7));
+        (0..4).for_each(|n| bits.put_optional(segment(n).final_filter(), 6));
+        for probability in probabilities {
+            bits.put(probability != 255, 128);
+            if probability != 255 {
+                bits.put_literal(probability.into(), 8);
             }
         }
-        Some(likelihoods)
+        Some(probabilities)
     }
 }
 
-fn put_luma(bits: &mut Bits, modes: &Modes, above: Option<&Modes>, left: Option<&Modes>) {
+fn write_luma_mode(bits: &mut BoolEncoder, modes: &Modes, above: Option<&Modes>, left: Option<&Modes>) {
     match modes.luma {
-        Luma::Large(mode) => {
+        LumaMode::Intra16(mode) => {
             bits.put(true, 145);
-            let is_sideways = mode == 1 || mode == 3;
-            bits.put(is_sideways, 156);
-            if is_sideways {
+            let is_directional = mode == 1 || mode == 3;
+            bits.put(is_directional, 156);
+            if is_directional {
                 bits.put(mode == 1, 128);
             } else {
                 bits.put(mode == 2, 163);
             }
         }
-        Luma::Small(small) => {
+        LumaMode::Intra4(block_modes) => {
             bits.put(false, 145);
-            let small_of = |modes: Option<&Modes>, n: usize| match modes.map(|modes| modes.luma) {
-                Some(Luma::Small(small)) => small[n],
-                Some(Luma::Large(mode)) => mode,
+            let block_mode = |modes: Option<&Modes>, n: usize| match modes.map(|modes| modes.luma) {
+                Some(LumaMode::Intra4(block_modes)) => block_modes[n],
+                Some(LumaMode::Intra16(mode)) => mode,
                 None => 0,
             };
-            for (n, mode) in small.into_iter().enumerate() {
-                let above = if n < 4 { small_of(above, n + 12) } else { small[n - 4] };
-                let left = if n % 4 == 0 { small_of(left, n + 3) } else { small[n - 1] };
-                let likelihoods = small_mode_likelihoods(above.into(), left.into());
-                small_mode_bits(mode.into()).iter().for_each(|(branch, way)| bits.put(*way, likelihoods[*branch]));
+            for (n, mode) in block_modes.into_iter().enumerate() {
+                let above = if n < 4 { block_mode(above, n + 12) } else { block_modes[n - 4] };
+                let left = if n % 4 == 0 { block_mode(left, n + 3) } else { block_modes[n - 1] };
+                let probabilities = intra4_mode_probabilities(above.into(), left.into());
+                let branches = intra4_mode_bits(mode.into()).iter();
+                branches.for_each(|(branch, bit)| bits.put(*bit, probabilities[*branch]));
             }
         }
     }
 }
 
-fn put_colour(bits: &mut Bits, mode: u8) {
+fn write_chroma_mode(bits: &mut BoolEncoder, mode: u8) {
     bits.put(mode != 0, 142);
     if mode != 0 {
         bits.put(mode != 2, 114);
@@ -218,11 +221,12 @@ fn put_colour(bits: &mut Bits, mode: u8) {
     }
 }
 
-fn file(width: usize, height: usize, head: &[u8], coefficients: &[u8]) -> Option<Vec<u8>> {
-    if head.len() >= 1 << 19 {
+/// Writes the RIFF container (RFC 9649, section 2.5) and the frame tag (RFC 6386, section 9.1).
+fn write_file(width: usize, height: usize, header: &[u8], coefficients: &[u8]) -> Option<Vec<u8>> {
+    if header.len() >= 1 << 19 {
         return None;
     }
-    let length = 10 + head.len() + coefficients.len();
+    let length = 10 + header.len() + coefficients.len();
     let padding = length % 2;
     let mut file = Vec::with_capacity(20 + length + padding);
     let size = |bytes: usize| (bytes as u32).to_le_bytes();
@@ -230,13 +234,13 @@ fn file(width: usize, height: usize, head: &[u8], coefficients: &[u8]) -> Option
     file.extend(size(12 + length + padding));
     file.extend(b"WEBPVP8 ");
     file.extend(size(length + padding));
-    // A key frame that is shown, of the normal kind.
-    let tag = 1 << 4 | (head.len() as u32) << 5;
+    // A key frame of version 0 that is shown.
+    let tag = 1 << 4 | (header.len() as u32) << 5;
     file.extend(&tag.to_le_bytes()[..3]);
     file.extend([0x9d, 0x01, 0x2a]);
     file.extend((width as u16).to_le_bytes());
     file.extend((height as u16).to_le_bytes());
-    file.extend(head);
+    file.extend(header);
     file.extend(coefficients);
     file.extend(std::iter::repeat_n(0, padding));
     Some(file)

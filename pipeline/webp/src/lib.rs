@@ -1,35 +1,34 @@
-//! Lossy WebP for photos: as small and as like the original as libwebp's at method 4, for about two thirds of the CPU
-//! (`examples/beside_libwebp.rs`).
+//! Lossy WebP encoder for photos: same size and PSNR as libwebp at method 4, for about two thirds of the CPU
+//! (`examples/compare_libwebp.rs`).
 //!
-//! The format is VP8's key frame (RFC 6386). What a quality means, and how size is weighed against likeness, follow
-//! libwebp, so that a setting gives the file that people expect. The difference is in how the many guesses at a block
-//! are tried: eight at a time, each in its own lane of a vector (`lanes`), with bits counted only for those that can
-//! still win (`parts`).
+//! The output is a VP8 key frame (RFC 6386). Quality scale and rate-distortion optimisation follow libwebp, so that a setting
+//! gives the expected file. The difference is in how the predictions of a block are tried: eight at a time, one per SIMD lane
+//! (`simd`), with the bits counted only for those that can still win (`intra4`).
 //!
 //! Deliberately absent: alpha, lossless coding and metadata.
 
 mod analysis;
-mod bits;
-mod colour;
+mod bit_cost;
+mod bool_encoder;
+mod chroma;
 mod context;
-mod cost;
-mod decide;
 mod frame;
-mod lanes;
-mod macroblock;
-mod parts;
+mod intra16;
+mod intra4;
+mod macroblock_encoder;
+mod planes;
 mod predict;
-mod price;
 mod quantizer;
-mod sharpen;
-mod standard;
+mod rd_score;
+mod sharp_yuv;
+mod simd;
+mod source;
+mod tables;
 mod tokens;
-mod whole;
-mod yuv;
 
 pub use frame::{Settings, encode};
 
-/// Where the n-th coefficient of a block is.
+/// The zigzag scan order of a block's coefficients (RFC 6386, section 13).
 const ZIGZAG: [usize; 16] = [0, 1, 4, 8, 5, 2, 3, 6, 9, 12, 13, 10, 7, 11, 14, 15];
-/// Which statistics the n-th coefficient shares.
+/// The probability band of each coefficient in zigzag order.
 const BANDS: [usize; 17] = [0, 1, 2, 3, 6, 4, 5, 6, 6, 6, 6, 6, 6, 6, 6, 7, 0];

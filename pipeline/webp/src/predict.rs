@@ -1,12 +1,12 @@
-//! Guesses at a block from what is around it.
+//! Intra prediction (RFC 6386, section 12).
 
 use wide::i16x8;
 
-use crate::lanes::Lanes;
+use crate::simd::Blocks8;
 
-/// Ten guesses at a 4x4 block, in the order of the standard. `edge` goes around it: the left side from below, the
-/// corner, the eight pixels above.
-pub(crate) fn small(edge: &[u8; 13]) -> [[u8; 16]; 10] {
+/// Predicts a 4x4 block by all ten modes, in the order of the specification. `edge` surrounds the block: the left side from the
+/// bottom, the corner, the eight pixels above.
+pub(crate) fn predict_4x4(edge: &[u8; 13]) -> [[u8; 16]; 10] {
     // Each pixel with its neighbours; at both ends it is its own neighbour.
     let mut wide = [0_u16; 18];
     for n in 0..13 {
@@ -20,52 +20,52 @@ pub(crate) fn small(edge: &[u8; 13]) -> [[u8; 16]; 10] {
     }
     let mean = ((wide[1..5].iter().sum::<u16>() + wide[6..10].iter().sum::<u16>() + 4) >> 3) as u8;
     let (t, h, last) = (&three, &two, edge[0]);
-    let mut guesses = [[0; 16]; 10];
-    guesses[0] = [mean; 16];
+    let mut predictions = [[0; 16]; 10];
+    predictions[0] = [mean; 16];
     for y in 0..4 {
-        let mut put = |mode: usize, row: [u8; 4]| guesses[mode][y * 4..y * 4 + 4].copy_from_slice(&row);
+        let mut put = |mode: usize, row: [u8; 4]| predictions[mode][y * 4..y * 4 + 4].copy_from_slice(&row);
         let step = i16::from(edge[3 - y]) - i16::from(edge[4]);
         let moved = |n: usize| (i16::from(edge[5 + n]) + step).clamp(0, 255) as u8;
         put(1, [moved(0), moved(1), moved(2), moved(3)]);
-        put(2, run(t, 5));
+        put(2, four(t, 5));
         put(3, [t[3 - y]; 4]);
-        put(4, run(t, 4 - y));
-        put(6, run(t, 6 + y));
+        put(4, four(t, 4 - y));
+        put(6, four(t, 6 + y));
     }
-    put_rows(&mut guesses[5], [run(h, 4), run(t, 4), [t[3], h[4], h[5], h[6]], [t[2], t[4], t[5], t[6]]]);
-    put_rows(&mut guesses[7], [run(h, 5), run(t, 6), [h[6], h[7], h[8], t[10]], [t[7], t[8], t[9], t[11]]]);
+    put_rows(&mut predictions[5], [four(h, 4), four(t, 4), [t[3], h[4], h[5], h[6]], [t[2], t[4], t[5], t[6]]]);
+    put_rows(&mut predictions[7], [four(h, 5), four(t, 6), [h[6], h[7], h[8], t[10]], [t[7], t[8], t[9], t[11]]]);
     put_rows(
-        &mut guesses[8],
+        &mut predictions[8],
         [[h[3], t[4], t[5], t[6]], [h[2], t[3], h[3], t[4]], [h[1], t[2], h[2], t[3]], [h[0], t[1], h[1], t[2]]],
     );
     put_rows(
-        &mut guesses[9],
+        &mut predictions[9],
         [[h[2], t[2], h[1], t[1]], [h[1], t[1], h[0], t[0]], [h[0], t[0], last, last], [last; 4]],
     );
-    guesses
+    predictions
 }
 
 #[inline]
-fn run(values: &[u8; 16], from: usize) -> [u8; 4] {
+fn four(values: &[u8; 16], from: usize) -> [u8; 4] {
     [values[from], values[from + 1], values[from + 2], values[from + 3]]
 }
 
 #[inline]
-fn put_rows(guess: &mut [u8; 16], rows: [[u8; 4]; 4]) {
-    for (to, row) in guess.chunks_exact_mut(4).zip(rows) {
+fn put_rows(prediction: &mut [u8; 16], rows: [[u8; 4]; 4]) {
+    for (to, row) in prediction.chunks_exact_mut(4).zip(rows) {
         to.copy_from_slice(&row);
     }
 }
 
-/// What is around a macroblock's plane of `N` pixels a side; nothing beyond the picture.
-pub(crate) struct Around<const N: usize> {
+/// The pixels around a macroblock's plane of `N` pixels a side; `None` outside the image.
+pub(crate) struct Neighbours<const N: usize> {
     pub(crate) above: Option<[u8; N]>,
     pub(crate) left: Option<[u8; N]>,
     pub(crate) corner: u8,
 }
 
-impl<const N: usize> Around<N> {
-    /// The standard's values where there is nothing.
+impl<const N: usize> Neighbours<N> {
+    /// Returns the pixels, with the values of the specification outside the image.
     pub(crate) fn filled(&self) -> ([u8; N], [u8; N]) {
         (self.above.unwrap_or([127; N]), self.left.unwrap_or([129; N]))
     }
@@ -81,11 +81,11 @@ impl<const N: usize> Around<N> {
     }
 }
 
-/// Where the eight blocks of a vector are, in pixels, and which of two planes they belong to.
-pub(crate) type Layout = [(usize, usize, usize); 8];
+/// The position of the eight blocks of a vector, in pixels, and which of two planes they belong to.
+pub(crate) type BlockLayout = [(usize, usize, usize); 8];
 
-/// The upper and the lower half of a macroblock's brightness.
-pub(crate) const LUMA: [Layout; 2] = {
+/// The upper and the lower half of a macroblock's luma.
+pub(crate) const LUMA: [BlockLayout; 2] = {
     let mut halves = [[(0, 0, 0); 8]; 2];
     let mut block = 0;
     while block < 16 {
@@ -95,14 +95,14 @@ pub(crate) const LUMA: [Layout; 2] = {
     halves
 };
 
-/// Both planes of its colour.
-pub(crate) const CHROMA: Layout =
+/// Both chroma planes.
+pub(crate) const CHROMA: BlockLayout =
     [(0, 0, 0), (4, 0, 0), (0, 4, 0), (4, 4, 0), (0, 0, 1), (4, 0, 1), (0, 4, 1), (4, 4, 1)];
 
-/// Four guesses at eight blocks at once, in the order mean, motion, from above, from the left.
-pub(crate) fn large<const N: usize>(around: [&Around<N>; 2], layout: &Layout) -> [Lanes; 4] {
-    let filled = [around[0].filled(), around[1].filled()];
-    let means = [around[0].mean(), around[1].mean()];
+/// Predicts eight blocks at once by all four modes, in the order DC, TrueMotion, vertical, horizontal.
+pub(crate) fn predict_blocks<const N: usize>(neighbours: [&Neighbours<N>; 2], layout: &BlockLayout) -> [Blocks8; 4] {
+    let filled = [neighbours[0].filled(), neighbours[1].filled()];
+    let means = [neighbours[0].mean(), neighbours[1].mean()];
     let (mut above, mut left) = ([[0_i16; 8]; 4], [[0_i16; 8]; 4]);
     let (mut corner, mut mean) = ([0_i16; 8], [0_i16; 8]);
     for (lane, (x, y, plane)) in layout.iter().enumerate() {
@@ -110,16 +110,16 @@ pub(crate) fn large<const N: usize>(around: [&Around<N>; 2], layout: &Layout) ->
             above[n][lane] = filled[*plane].0[x + n].into();
             left[n][lane] = filled[*plane].1[y + n].into();
         }
-        corner[lane] = around[*plane].corner.into();
+        corner[lane] = neighbours[*plane].corner.into();
         mean[lane] = means[*plane].into();
     }
     let (corner, black, white) = (i16x8::new(corner), i16x8::ZERO, i16x8::splat(255));
-    let mut guesses = [[i16x8::new(mean); 16]; 4];
+    let mut predictions = [[i16x8::new(mean); 16]; 4];
     for n in 0..16 {
         let (above, left) = (i16x8::new(above[n % 4]), i16x8::new(left[n / 4]));
-        guesses[1][n] = (above + left - corner).max(black).min(white);
-        guesses[2][n] = above;
-        guesses[3][n] = left;
+        predictions[1][n] = (above + left - corner).max(black).min(white);
+        predictions[2][n] = above;
+        predictions[3][n] = left;
     }
-    guesses
+    predictions
 }

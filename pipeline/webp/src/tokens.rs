@@ -1,139 +1,139 @@
-//! Coefficients as the standard's tokens: kept until it is known how likely each is, then written.
+//! Coefficient tokens (RFC 6386, section 13): collected until their probabilities are known, then written.
 
 use crate::{
     BANDS, ZIGZAG,
-    bits::Bits,
-    cost::{FIXED, level_branches, low_bits},
-    standard::{TOKENS, TOKENS_CHANGE},
+    bit_cost::{FIXED_COSTS, extra_bits, level_branches},
+    bool_encoder::BoolEncoder,
+    tables::{DEFAULT_TOKEN_PROBABILITIES, TOKEN_UPDATE_PROBABILITIES},
 };
 
-/// How likely each branch of a token is.
+/// The probability of each branch of the token tree.
 #[derive(Debug, Clone)]
-pub(crate) struct Likelihoods([u8; 1056]);
+pub(crate) struct Probabilities([u8; 1056]);
 
 fn index(kind: usize, band: usize, context: usize) -> usize {
     (kind * 8 + band) * 33 + context * 11
 }
 
-impl Likelihoods {
-    pub(crate) fn standard() -> Self {
-        Self(TOKENS)
+impl Probabilities {
+    pub(crate) fn default_table() -> Self {
+        Self(DEFAULT_TOKEN_PROBABILITIES)
     }
 
     pub(crate) fn branches(&self, kind: usize, band: usize, context: usize) -> &[u8] {
         &self.0[index(kind, band, context)..][..11]
     }
 
-    /// Writes what differs from the standard.
-    pub(crate) fn write(&self, bits: &mut Bits) {
+    /// Writes the probabilities that differ from the defaults.
+    pub(crate) fn write(&self, bits: &mut BoolEncoder) {
         for n in 0..1056 {
-            let differs = self.0[n] != TOKENS[n];
-            bits.put(differs, TOKENS_CHANGE[n]);
+            let differs = self.0[n] != DEFAULT_TOKEN_PROBABILITIES[n];
+            bits.put(differs, TOKEN_UPDATE_PROBABILITIES[n]);
             if differs {
-                bits.number(self.0[n].into(), 8);
+                bits.put_literal(self.0[n].into(), 8);
             }
         }
     }
 }
 
-/// The branches taken, in order.
+/// The branches of all tokens, in order.
 #[derive(Debug)]
 pub(crate) struct Tokens {
-    /// The way in the highest bit; then which likelihood, or a fixed one.
-    taken: Vec<u16>,
-    /// How often each branch was met, and how often it was taken.
-    met: Vec<[u32; 2]>,
+    /// The direction in the highest bit; then the index of its probability, or a fixed probability.
+    branches: Vec<u16>,
+    /// How often each branch occurred, and how often it was taken.
+    counts: Vec<[u32; 2]>,
 }
 
 const TAKEN: u16 = 1 << 15;
-const FIXED_LIKELIHOOD: u16 = 1 << 14;
-/// Sixteen coefficients of nineteen branches each, and the first.
-const MOST_OF_BLOCK: usize = 16 * 19 + 1;
+const FIXED_PROBABILITY: u16 = 1 << 14;
+/// The most branches of a block: sixteen coefficients of nineteen each, and the first.
+const MAX_PER_BLOCK: usize = 16 * 19 + 1;
 
 impl Tokens {
     pub(crate) fn new(expected: usize) -> Self {
-        Self { taken: Vec::with_capacity(expected), met: vec![[0; 2]; 1056] }
+        Self { branches: Vec::with_capacity(expected), counts: vec![[0; 2]; 1056] }
     }
 
     #[inline]
-    fn branch(&mut self, at: usize, way: bool) -> bool {
-        let met = &mut self.met[at];
-        met[0] += 1;
-        met[1] += u32::from(way);
-        self.taken.push(at as u16 | if way { TAKEN } else { 0 });
-        way
+    fn put_branch(&mut self, at: usize, is_taken: bool) -> bool {
+        let count = &mut self.counts[at];
+        count[0] += 1;
+        count[1] += u32::from(is_taken);
+        self.branches.push(at as u16 | if is_taken { TAKEN } else { 0 });
+        is_taken
     }
 
-    /// Grows by a quarter at a time: twice what is needed would be most of what a picture takes.
+    /// Grows by a quarter at a time: doubling would take most of an image's memory.
     #[inline]
-    fn make_room(&mut self) {
-        if self.taken.capacity() - self.taken.len() < MOST_OF_BLOCK {
-            self.taken.reserve_exact(self.taken.len() / 4 + MOST_OF_BLOCK);
+    fn reserve(&mut self) {
+        if self.branches.capacity() - self.branches.len() < MAX_PER_BLOCK {
+            self.branches.reserve_exact(self.branches.len() / 4 + MAX_PER_BLOCK);
         }
     }
 
-    /// One block; `coded` as in [`crate::lanes::coded`].
-    pub(crate) fn block(&mut self, kind: usize, first: usize, context: usize, levels: &[i16; 16], coded: usize) {
-        self.make_room();
+    /// Adds a block; `coded` as in [`crate::simd::NonzeroCounts`].
+    pub(crate) fn put_block(&mut self, kind: usize, first: usize, context: usize, levels: &[i16; 16], coded: usize) {
+        self.reserve();
         let mut at = index(kind, BANDS[first], context);
-        if !self.branch(at, coded > first) {
+        if !self.put_branch(at, coded > first) {
             return;
         }
-        for place in first..coded {
-            let level = levels[ZIGZAG[place]];
+        for n in first..coded {
+            let level = levels[ZIGZAG[n]];
             let size = usize::from(level.unsigned_abs());
-            let following = |context| index(kind, BANDS[place + 1], context);
-            if !self.branch(at + 1, size > 0) {
+            let following = |context| index(kind, BANDS[n + 1], context);
+            if !self.put_branch(at + 1, size > 0) {
                 at = following(0);
                 continue;
             }
-            for (branch, way) in level_branches(size) {
-                self.branch(at + branch, *way);
+            for (branch, is_taken) in level_branches(size) {
+                self.put_branch(at + branch, *is_taken);
             }
             if size > 4 {
-                let count = low_bits(size).count() - 1;
-                for (bit, likelihood) in low_bits(size).take(count) {
-                    self.taken.push(FIXED_LIKELIHOOD | u16::from(likelihood) | if bit { TAKEN } else { 0 });
+                let count = extra_bits(size).count() - 1;
+                for (bit, probability) in extra_bits(size).take(count) {
+                    self.branches.push(FIXED_PROBABILITY | u16::from(probability) | if bit { TAKEN } else { 0 });
                 }
             }
-            self.taken.push(FIXED_LIKELIHOOD | 128 | if level < 0 { TAKEN } else { 0 });
+            self.branches.push(FIXED_PROBABILITY | 128 | if level < 0 { TAKEN } else { 0 });
             at = following(size.min(2));
-            if place < 15 {
-                self.branch(at, place + 1 < coded);
+            if n < 15 {
+                self.put_branch(at, n + 1 < coded);
             }
         }
     }
 
-    /// By what was met so far; a branch that would save less than telling its likelihood costs keeps the standard's.
-    pub(crate) fn likelihoods(&self) -> Likelihoods {
-        let mut likelihoods = TOKENS;
-        for (n, [met, taken]) in self.met.iter().enumerate() {
-            if *met == 0 {
+    /// Returns the probabilities of the blocks so far. A default is rend only where that saves more than its update costs.
+    pub(crate) fn probabilities(&self) -> Probabilities {
+        let mut probabilities = DEFAULT_TOKEN_PROBABILITIES;
+        for (n, [total, taken]) in self.counts.iter().enumerate() {
+            if *total == 0 {
                 continue;
             }
-            let seen = if *taken > 0 { 255 - (u64::from(*taken) * 255 / u64::from(*met)) as u8 } else { 255 };
+            let observed = if *taken > 0 { 255 - (u64::from(*taken) * 255 / u64::from(*total)) as u8 } else { 255 };
             let cost = |p: u8| {
-                let [one, zero] = [true, false].map(|bit| u64::from(FIXED.bit(bit, p)));
-                u64::from(*taken) * one + u64::from(met - taken) * zero
+                let [one, zero] = [true, false].map(|bit| u64::from(FIXED_COSTS.bit(bit, p)));
+                u64::from(*taken) * one + u64::from(total - taken) * zero
             };
-            let change = |bit| u64::from(FIXED.bit(bit, TOKENS_CHANGE[n]));
-            if cost(TOKENS[n]) + change(false) > cost(seen) + change(true) + 8 * 256 {
-                likelihoods[n] = seen;
+            let update = |bit| u64::from(FIXED_COSTS.bit(bit, TOKEN_UPDATE_PROBABILITIES[n]));
+            if cost(DEFAULT_TOKEN_PROBABILITIES[n]) + update(false) > cost(observed) + update(true) + 8 * 256 {
+                probabilities[n] = observed;
             }
         }
-        Likelihoods(likelihoods)
+        Probabilities(probabilities)
     }
 
-    pub(crate) fn write(&self, likelihoods: &Likelihoods) -> Vec<u8> {
-        let mut bits = Bits::new(self.taken.len() / 8);
-        for token in &self.taken {
-            let way = token & TAKEN != 0;
-            let likelihood = if token & FIXED_LIKELIHOOD != 0 {
+    pub(crate) fn write(&self, probabilities: &Probabilities) -> Vec<u8> {
+        let mut bits = BoolEncoder::new(self.branches.len() / 8);
+        for token in &self.branches {
+            let is_taken = token & TAKEN != 0;
+            let probability = if token & FIXED_PROBABILITY != 0 {
                 *token as u8
             } else {
-                likelihoods.0[usize::from(token & (FIXED_LIKELIHOOD - 1))]
+                probabilities.0[usize::from(token & (FIXED_PROBABILITY - 1))]
             };
-            bits.put(way, likelihood);
+            bits.put(is_taken, probability);
         }
         bits.finish()
     }

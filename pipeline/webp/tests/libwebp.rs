@@ -1,4 +1,4 @@
-//! Beside libwebp at method 4: as small, as like the original, and readable by decoders that know nothing of us.
+//! Comparison with libwebp at method 4: same size, same PSNR, and readable by independent decoders.
 
 use std::{fs, io::Cursor, path::Path};
 
@@ -20,19 +20,19 @@ impl Pixels {
         Self { width, height, rgb }
     }
 
-    fn ours(&self, quality: f32) -> Vec<u8> {
-        self.ours_with(Settings { quality, sharp_yuv: false })
+    fn encode(&self, quality: f32) -> Vec<u8> {
+        self.encode_with(Settings { quality, sharp_yuv: false })
     }
 
-    fn ours_with(&self, settings: Settings) -> Vec<u8> {
+    fn encode_with(&self, settings: Settings) -> Vec<u8> {
         sparks_webp::encode(&self.rgb, self.width, self.height, settings).expect("within the format")
     }
 
-    fn theirs(&self, quality: f32) -> Vec<u8> {
-        self.theirs_with(Settings { quality, sharp_yuv: false })
+    fn encode_by_libwebp(&self, quality: f32) -> Vec<u8> {
+        self.encode_by_libwebp_with(Settings { quality, sharp_yuv: false })
     }
 
-    fn theirs_with(&self, Settings { quality, sharp_yuv }: Settings) -> Vec<u8> {
+    fn encode_by_libwebp_with(&self, Settings { quality, sharp_yuv }: Settings) -> Vec<u8> {
         let mut config = webp::WebPConfig::new().expect("a configuration");
         config.quality = quality;
         config.method = 4;
@@ -41,9 +41,9 @@ impl Pixels {
         encoder.encode_advanced(&config).expect("encoded").to_vec()
     }
 
-    /// Decibels. libwebp decodes.
-    fn likeness(&self, file: &[u8]) -> f64 {
-        let decoded = webp::Decoder::new(file).decode().expect("libwebp reads it");
+    /// Returns the PSNR in decibels after decoding by libwebp.
+    fn psnr(&self, file: &[u8]) -> f64 {
+        let decoded = webp::Decoder::new(file).decode().expect("libwebp decodes the file");
         assert_eq!((decoded.width() as usize, decoded.height() as usize), (self.width, self.height));
         assert!(!decoded.is_alpha());
         let square = |(a, b): (&u8, &u8)| f64::from(a.abs_diff(*b)).powi(2);
@@ -52,7 +52,7 @@ impl Pixels {
     }
 }
 
-/// The repository's photos, at the sizes we make of them.
+/// Returns the repository's photos at the size of variants.
 fn photos() -> Vec<Pixels> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/photos");
     let mut paths: Vec<_> =
@@ -70,17 +70,17 @@ fn photos() -> Vec<Pixels> {
 }
 
 #[test]
-fn photos_are_as_small_and_as_alike() {
+fn photos_have_the_size_and_psnr_of_libwebp() {
     let photos = photos();
     for quality in [50.0, 80.0, 95.0] {
-        let (mut ours, mut theirs, mut gain) = (0, 0, 0.0);
+        let (mut own_bytes, mut libwebp_bytes, mut gain) = (0, 0, 0.0);
         for photo in &photos {
-            let (a, b) = (photo.ours(quality), photo.theirs(quality));
-            gain += photo.likeness(&a) - photo.likeness(&b);
-            ours += a.len();
-            theirs += b.len();
+            let (a, b) = (photo.encode(quality), photo.encode_by_libwebp(quality));
+            gain += photo.psnr(&a) - photo.psnr(&b);
+            own_bytes += a.len();
+            libwebp_bytes += b.len();
         }
-        let (size, gain) = (ours as f64 / theirs as f64, gain / photos.len() as f64);
+        let (size, gain) = (own_bytes as f64 / libwebp_bytes as f64, gain / photos.len() as f64);
         println!("quality {quality}: {size:.4} of the size, {gain:+.3} dB");
         assert!((0.99..1.01).contains(&size), "quality {quality}: {size} of the size");
         assert!(gain > -0.05, "quality {quality}: {gain} dB");
@@ -88,31 +88,31 @@ fn photos_are_as_small_and_as_alike() {
 }
 
 #[test]
-fn sharp_colours_are_sharper_than_plain_ones_and_as_sharp_as_libwebps() {
+fn sharp_yuv_gains_psnr_and_matches_libwebp() {
     for quality in [85.0, 95.0] {
         let (plain, sharp) = (Settings { quality, sharp_yuv: false }, Settings { quality, sharp_yuv: true });
-        let (mut over_plain, mut over_theirs, mut ours, mut theirs) = (0.0, 0.0, 0, 0);
+        let (mut over_plain, mut over_libwebp, mut own_bytes, mut libwebp_bytes) = (0.0, 0.0, 0, 0);
         let photos = photos();
         for photo in &photos {
-            let (a, b) = (photo.ours_with(sharp), photo.theirs_with(sharp));
-            over_plain += photo.likeness(&a) - photo.likeness(&photo.ours_with(plain));
-            over_theirs += photo.likeness(&a) - photo.likeness(&b);
-            ours += a.len();
-            theirs += b.len();
+            let (a, b) = (photo.encode_with(sharp), photo.encode_by_libwebp_with(sharp));
+            over_plain += photo.psnr(&a) - photo.psnr(&photo.encode_with(plain));
+            over_libwebp += photo.psnr(&a) - photo.psnr(&b);
+            own_bytes += a.len();
+            libwebp_bytes += b.len();
         }
-        let [over_plain, over_theirs] = [over_plain, over_theirs].map(|gain| gain / photos.len() as f64);
-        let size = ours as f64 / theirs as f64;
-        println!("quality {quality}: {over_plain:+.3} dB, {over_theirs:+.3} dB over libwebp's, {size:.4} of its size");
-        assert!(over_plain > 0.3 && over_theirs > -0.05, "{over_plain} and {over_theirs} dB");
+        let [over_plain, over_libwebp] = [over_plain, over_libwebp].map(|gain| gain / photos.len() as f64);
+        let size = own_bytes as f64 / libwebp_bytes as f64;
+        println!("quality {quality}: {over_plain:+.3} dB, {over_libwebp:+.3} dB over libwebp's, {size:.4} of its size");
+        assert!(over_plain > 0.3 && over_libwebp > -0.05, "{over_plain} and {over_libwebp} dB");
         assert!((0.98..1.0).contains(&size), "quality {quality}: {size} of the size");
     }
 }
 
 #[test]
-fn pictures_of_every_kind_and_size_are_read_alike_by_two_decoders() {
-    let mut dice = fastrand::Rng::with_seed(7);
-    let mut noise = move |_, _| [dice.u8(..), dice.u8(..), dice.u8(..)];
-    let mut pictures = vec![
+fn images_of_every_kind_and_size_decode_equally_by_two_decoders() {
+    let mut random = fastrand::Rng::with_seed(7);
+    let mut noise = move |_, _| [random.u8(..), random.u8(..), random.u8(..)];
+    let mut images = vec![
         Pixels::new(300, 301, |_, _| [77, 77, 77]),
         Pixels::new(257, 130, &mut noise),
         Pixels::new(400, 100, |x, y| [(x * 255 / 400) as u8, (y * 255 / 100) as u8, 128]),
@@ -122,29 +122,29 @@ fn pictures_of_every_kind_and_size_are_read_alike_by_two_decoders() {
         Pixels::new(3, 16_383, |x, y| [(y % 251) as u8, x as u8, 9]),
     ];
     for side in 1..=40 {
-        pictures.push(Pixels::new(side, 41 - side, &mut noise));
+        images.push(Pixels::new(side, 41 - side, &mut noise));
     }
-    for picture in &pictures {
+    for image in &images {
         for quality in [0.0, 30.0, 80.0, 100.0] {
-            let file = picture.ours(quality);
-            let (a, b) = (picture.likeness(&file), picture.likeness(&picture.theirs(quality)));
-            let size = format!("{} x {} at quality {quality}", picture.width, picture.height);
+            let file = image.encode(quality);
+            let (a, b) = (image.psnr(&file), image.psnr(&image.encode_by_libwebp(quality)));
+            let size = format!("{} x {} at quality {quality}", image.width, image.height);
             assert!(a > b - 1.0, "{size}: {a} dB, libwebp {b}");
 
-            let mut decoder = WebPDecoder::new(Cursor::new(&file)).expect("the other decoder reads it");
-            assert_eq!(decoder.dimensions(), (picture.width as u32, picture.height as u32), "{size}");
+            let mut decoder = WebPDecoder::new(Cursor::new(&file)).expect("image-webp reads the header");
+            assert_eq!(decoder.dimensions(), (image.width as u32, image.height as u32), "{size}");
             decoder.set_limits(image::Limits::no_limits()).expect("no limits");
-            let mut pixels = vec![0; picture.rgb.len()];
-            decoder.read_image(&mut pixels).expect("the other decoder decodes it");
-            let theirs = webp::Decoder::new(&file).decode().expect("decoded");
-            let far = pixels.iter().zip(theirs.iter()).map(|(a, b)| a.abs_diff(*b)).max();
-            assert!(far <= Some(2), "{size}: the decoders differ by {far:?}");
+            let mut pixels = vec![0; image.rgb.len()];
+            decoder.read_image(&mut pixels).expect("image-webp decodes the file");
+            let by_libwebp = webp::Decoder::new(&file).decode().expect("decoded");
+            let largest = pixels.iter().zip(by_libwebp.iter()).map(|(a, b)| a.abs_diff(*b)).max();
+            assert!(largest <= Some(2), "{size}: the decoders differ by {largest:?}");
         }
     }
 }
 
 #[test]
-fn what_the_format_has_no_room_for_is_no_file() {
+fn images_beyond_the_limits_of_the_format_are_not_encoded() {
     let settings = Settings { quality: 80.0, sharp_yuv: true };
     assert!(sparks_webp::encode(&[], 0, 0, settings).is_none());
     assert!(sparks_webp::encode(&[0; 16_384 * 3], 16_384, 1, settings).is_none());

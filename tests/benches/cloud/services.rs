@@ -1,6 +1,6 @@
-//! A bucket, a queue and a topic that cost next to nothing: as much of S3, SQS and SNS as a worker uses for photos that are well.
+//! Minimal S3, SQS and SNS servers with the operations that a worker uses for valid photos.
 //!
-//! Whatever else it is asked for it refuses, so that a worker that needs more does not get on.
+//! All other operations are refused, so that a worker that needs them cannot continue unnoticed.
 
 use std::{
     collections::{BTreeMap, HashMap, VecDeque},
@@ -21,12 +21,12 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use tokio::{net::TcpListener, task::JoinHandle};
 
-/// The queue of work. There is another one, which stays empty.
+/// The name of the work queue. The dead-letter queue stays empty.
 const WORK: &str = "work";
-/// How often somebody who waits for a message looks for one.
-const LOOK: Duration = Duration::from_millis(20);
+/// The poll interval of a waiting receive.
+const POLL: Duration = Duration::from_millis(20);
 
-/// The services on a port of their own. They stop when this is dropped.
+/// The running services. They stop when this is dropped.
 pub struct Services {
     port: u16,
     state: Arc<State>,
@@ -50,13 +50,13 @@ struct Queue {
 struct Message {
     id: u64,
     body: String,
-    /// In milliseconds since 1970.
+    /// Milliseconds since 1970.
     sent: u128,
     receives: u32,
 }
 
 impl Services {
-    /// Starts them.
+    /// Starts the services on a free port.
     pub async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let (port, state) = (listener.local_addr().unwrap().port(), Arc::new(State::default()));
@@ -64,17 +64,17 @@ impl Services {
         Self { port, state, serving }
     }
 
-    /// Where they are.
+    /// Returns the endpoint URL.
     pub fn endpoint(&self) -> String {
         format!("http://127.0.0.1:{}", self.port)
     }
 
-    /// The URLs of the queue of work and of the one for dead letters.
+    /// Returns the URLs of the work queue and of the dead-letter queue.
     pub fn queues(&self) -> [String; 2] {
         [WORK, "dead"].map(|name| format!("{}/000000000000/{name}", self.endpoint()))
     }
 
-    /// Stores an object, and tells the queue of it.
+    /// Stores an object and sends its event notification to the queue.
     pub fn upload(&self, bucket: &str, key: &str, bytes: &[u8]) {
         let bytes = Bytes::copy_from_slice(bytes);
         let object = json!({ "key": key, "size": bytes.len(), "eTag": tag(&bytes), "sequencer": "0055AED6DCD90281E5" });
@@ -114,8 +114,11 @@ async fn answer(state: Arc<State>, request: Request<Incoming>) -> Result<Respons
     let target = parts.headers.get("x-amz-target").and_then(|target| target.to_str().ok());
     let answer = match (target, &parts.method) {
         (Some(target), _) => {
-            let asked = serde_json::from_slice(&body).unwrap_or_default();
-            state.queue(target.trim_start_matches("AmazonSQS."), &asked).await.map(|said| Bytes::from(said.to_string()))
+            let request = serde_json::from_slice(&body).unwrap_or_default();
+            state
+                .queue(target.trim_start_matches("AmazonSQS."), &request)
+                .await
+                .map(|response| Bytes::from(response.to_string()))
         }
         (None, &Method::POST) => topic(&String::from_utf8_lossy(&body)),
         (None, method) => return Ok(state.object(method, parts.uri.path(), body)),
@@ -125,7 +128,7 @@ async fn answer(state: Arc<State>, request: Request<Incoming>) -> Result<Respons
 }
 
 impl State {
-    /// What S3 says of an object, or of the bucket.
+    /// Returns the response of S3 about an object or the bucket.
     fn object(&self, method: &Method, path: &str, body: Bytes) -> Response<Full<Bytes>> {
         let mut objects = self.objects.lock().unwrap();
         let found = match *method {
@@ -134,40 +137,40 @@ impl State {
                 Some((tag(&body), Bytes::new()))
             }
             Method::GET => objects.get(path).map(|bytes| (tag(bytes), bytes.clone())),
-            // Whether the bucket is there.
+            // HeadBucket.
             Method::HEAD => Some((String::new(), Bytes::new())),
             _ => None,
         };
-        let missing = || Bytes::from("<Error><Code>NoSuchKey</Code><Message>not there</Message></Error>");
+        let missing = || Bytes::from("<Error><Code>NoSuchKey</Code><Message>no such key</Message></Error>");
         let (status, (tag, body)) = found.map_or_else(|| (404, (String::new(), missing())), |found| (200, found));
         let answer = Response::builder().status(status).header("etag", format!("\"{tag}\""));
         answer.body(Full::new(body)).unwrap_or_default()
     }
 
-    /// What SQS says; nothing to what it is not asked here.
-    async fn queue(&self, action: &str, asked: &Value) -> Option<Value> {
-        let is_work = asked["QueueUrl"].as_str()?.ends_with(WORK);
+    /// Returns the response of SQS, or `None` for an unsupported action.
+    async fn queue(&self, action: &str, request: &Value) -> Option<Value> {
+        let is_work = request["QueueUrl"].as_str()?.ends_with(WORK);
         match action {
             "ReceiveMessage" => {
-                let until = Instant::now() + Duration::from_secs(asked["WaitTimeSeconds"].as_u64()?);
+                let until = Instant::now() + Duration::from_secs(request["WaitTimeSeconds"].as_u64()?);
                 loop {
-                    let messages = self.queue.lock().unwrap().receive(asked)?;
+                    let messages = self.queue.lock().unwrap().receive(request)?;
                     if !messages.is_empty() || Instant::now() >= until {
                         return Some(json!({ "Messages": messages }));
                     }
-                    tokio::time::sleep(LOOK).await;
+                    tokio::time::sleep(POLL).await;
                 }
             }
             "DeleteMessageBatch" => {
                 let mut queue = self.queue.lock().unwrap();
-                let entries = asked["Entries"].as_array()?;
+                let entries = request["Entries"].as_array()?;
                 entries.iter().for_each(|entry| drop(queue.leased.remove(entry["ReceiptHandle"].as_str().unwrap())));
                 let done: Vec<Value> = entries.iter().map(|entry| json!({ "Id": entry["Id"] })).collect();
                 Some(json!({ "Successful": done, "Failed": [] }))
             }
             "ChangeMessageVisibility" => {
-                let until = Instant::now() + Duration::from_secs(asked["VisibilityTimeout"].as_u64()?);
-                self.queue.lock().unwrap().leased.get_mut(asked["ReceiptHandle"].as_str()?)?.1 = until;
+                let until = Instant::now() + Duration::from_secs(request["VisibilityTimeout"].as_u64()?);
+                self.queue.lock().unwrap().leased.get_mut(request["ReceiptHandle"].as_str()?)?.1 = until;
                 Some(json!({}))
             }
             "GetQueueAttributes" => {
@@ -185,12 +188,12 @@ impl State {
 }
 
 impl Queue {
-    /// Leases as many messages as are wanted and there are. What nobody has settled in time is there again.
-    fn receive(&mut self, asked: &Value) -> Option<Vec<Value>> {
-        let (now, lease) = (Instant::now(), Duration::from_secs(asked["VisibilityTimeout"].as_u64()?));
-        let over = self.leased.extract_if(.., |_, (_, until)| *until <= now);
-        self.waiting.extend(over.map(|(_, (message, _))| message));
-        let most = usize::try_from(asked["MaxNumberOfMessages"].as_u64()?).ok()?.min(self.waiting.len());
+    /// Leases messages, at most as many as requested. Messages whose lease has ended are visible again.
+    fn receive(&mut self, request: &Value) -> Option<Vec<Value>> {
+        let (now, lease) = (Instant::now(), Duration::from_secs(request["VisibilityTimeout"].as_u64()?));
+        let expired = self.leased.extract_if(.., |_, (_, until)| *until <= now);
+        self.waiting.extend(expired.map(|(_, (message, _))| message));
+        let most = usize::try_from(request["MaxNumberOfMessages"].as_u64()?).ok()?.min(self.waiting.len());
         let mut received = Vec::new();
         for mut message in self.waiting.drain(..most) {
             message.receives += 1;
@@ -210,9 +213,9 @@ impl Queue {
     }
 }
 
-/// What SNS says; nothing to what it is not asked here.
-fn topic(asked: &str) -> Option<Bytes> {
-    let action = asked.split('&').find_map(|pair| pair.strip_prefix("Action="))?;
+/// Returns the response of SNS, or `None` for an unsupported action.
+fn topic(request: &str) -> Option<Bytes> {
+    let action = request.split('&').find_map(|pair| pair.strip_prefix("Action="))?;
     let result = match action {
         "PublishBatch" => "<Successful/><Failed/>",
         "GetTopicAttributes" => "<Attributes/>",
@@ -221,7 +224,7 @@ fn topic(asked: &str) -> Option<Bytes> {
     Some(format!("<{action}Response><{action}Result>{result}</{action}Result></{action}Response>").into())
 }
 
-/// What stands for the version of an object.
+/// Returns the ETag of an object.
 fn tag(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().take(16).map(|byte| format!("{byte:02x}")).collect()
 }

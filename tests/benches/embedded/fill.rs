@@ -1,4 +1,4 @@
-//! A store filled in bulk: the same events, states and rows that as many photos would have made.
+//! Fills a store in bulk with the events, states and rows of many photos.
 
 use std::{collections::HashMap, path::Path};
 
@@ -6,18 +6,19 @@ use rusqlite::{Connection, Transaction, params};
 use serde_json::json;
 use sparks_domain::{
     Allocation, Candidate, Event, EventId, Face, FaceId, Key, Merges, Mutation, PersonId, PersonsAllocated,
-    PhotoProcessed, PhotoState, Projection, Seq, Source, Timestamp, Variant, Variants, Verdict, Version,
+    PhotoProcessed, PhotoState, Projection, ProjectionContext, Seq, SourceObject, Timestamp, Variant, Variants,
+    Verdict, Version,
 };
 use sparks_embedded::Embedded;
 
 use crate::{
-    patience,
     photo::{PERSONS, face, image, signature},
+    queue_config,
 };
 
-/// Makes a data folder with so many photos, a face each, of a thousand persons.
+/// Creates a data folder with this many photos, of one face each, of a thousand persons.
 pub fn fill(folder: &Path, photos: usize) {
-    drop(Embedded::open_or_create(folder, patience()).unwrap());
+    drop(Embedded::open_or_create(folder, queue_config()).unwrap());
     let mut database = Connection::open(folder.join("sparks.db")).unwrap();
     database.pragma_update(None, "synchronous", "off").unwrap();
     database.pragma_update(None, "cache_size", -512 * 1024).unwrap();
@@ -29,7 +30,7 @@ pub fn fill(folder: &Path, photos: usize) {
     }
     filler.finish();
     database.pragma_update(None, "wal_checkpoint", "truncate").unwrap();
-    // Nobody who is measured waits for the disk to take what was filled.
+    // Measurements must not wait for the disk to write the filled data.
     std::process::Command::new("sync").arg("--file-system").arg(folder).status().unwrap();
 }
 
@@ -41,10 +42,10 @@ struct Filler<'a> {
 }
 
 impl Filler<'_> {
-    /// One photo that all persons were first seen in; it has no row, as if it had been deleted since.
+    /// Records a photo in which all persons are new. It has no row, as if it had been deleted since.
     fn persons(&mut self) {
-        let founder = image(0, 1);
-        let face = |person: u32| FaceId { image: founder.clone(), n: u16::try_from(person).unwrap() };
+        let first_photo = image(0, 1);
+        let face = |person: u32| FaceId { image: first_photo.clone(), n: u16::try_from(person).unwrap() };
         let allocation = |number: u32| Allocation {
             person: PersonId::new(number).unwrap(),
             face: face(number),
@@ -52,8 +53,8 @@ impl Filler<'_> {
         };
         let allocated = Event::PersonsAllocated(PersonsAllocated {
             v: Version,
-            image_id: founder.clone(),
-            photo_event: EventId::about("bench", "founder"),
+            image_id: first_photo.clone(),
+            photo_event: EventId::about("bench", "first_photo"),
             counter: 0,
             persons: (1..=PERSONS).map(allocation).collect(),
         });
@@ -62,7 +63,7 @@ impl Filler<'_> {
             let sql = "INSERT INTO faces (image_id, n, model, signature, person, template, seq)
                        VALUES (?1, ?2, 'bench-1', ?3, ?2, 1, ?4)";
             let bytes = signature(number).to_bytes();
-            let values = params![founder.as_str(), number, bytes, self.seq];
+            let values = params![first_photo.as_str(), number, bytes, self.seq];
             self.tx.prepare_cached(sql).unwrap().execute(values).unwrap();
         }
         self.tx.execute("UPDATE heads SET seq = ? WHERE lane = 'IDENTITY'", [self.seq]).unwrap();
@@ -95,7 +96,7 @@ impl Filler<'_> {
             event.is_identity()
         ];
         self.tx.prepare_cached(sql).unwrap().execute(values).unwrap();
-        for mutation in Projection::default().project(None, event, when(), &Merges::default()) {
+        for mutation in Projection::default().project(event, &ProjectionContext::new(when(), &Merges::default())) {
             self.apply(&mutation);
         }
     }
@@ -122,7 +123,7 @@ fn processed(n: usize, all: usize) -> PhotoProcessed {
     let image_id = image(n + 1, all);
     let number = u32::try_from(n).unwrap() % PERSONS + 1;
     let person = PersonId::new(number).unwrap();
-    let seen = face(number);
+    let detected = face(number);
     let candidate =
         |more: u32| Candidate { person: PersonId::new((number + more) % PERSONS + 1).unwrap(), similarity: 0.2137 };
     let variant = |name: &str, side| Variant {
@@ -134,7 +135,7 @@ fn processed(n: usize, all: usize) -> PhotoProcessed {
     PhotoProcessed {
         v: Version,
         uploader: format!("user{}@example.com", n % 100).parse().unwrap(),
-        source: Source {
+        source: SourceObject {
             key: format!("originals/{image_id}.jpg"),
             version: format!("{n:032x}"),
             sequencer: None,
@@ -152,12 +153,12 @@ fn processed(n: usize, all: usize) -> PhotoProcessed {
         adopted: Vec::new(),
         follows: None,
         faces: vec![Face {
-            bounds: seen.bounds,
-            landmarks: seen.landmarks,
-            quality: seen.quality,
-            confidence: seen.confidence,
-            attributes: seen.attributes,
-            model: seen.model,
+            bounds: detected.bounds,
+            landmarks: detected.landmarks,
+            quality: detected.quality,
+            confidence: detected.confidence,
+            attributes: detected.attributes,
+            model: detected.model,
             candidates: [Candidate { person, similarity: 0.8642 }].into_iter().chain((1..5).map(candidate)).collect(),
             threshold: 0.6,
             verdict: Verdict::Matched(person),

@@ -1,32 +1,32 @@
-//! Photos without pixels: the stages around the store are there, and cost nothing.
+//! A pipeline whose stages cost nothing, except those that use the store.
 
 use std::{collections::BTreeMap, sync::Arc};
 
 use async_trait::async_trait;
 use sparks_domain::{
-    FaceBox, ImageId, Point, Policy, Projection, Quality, Rejection, SeenFace, Signature, Threshold, Timestamp,
+    DetectedFace, FaceBox, ImageId, Point, Policy, Projection, Quality, Rejection, Signature, Threshold, Timestamp,
 };
 use sparks_engine::Upload;
 use sparks_engine::{
-    AnalyzeError, Announcements, Content, Cpu, Darkroom, DarkroomError, Description, Developed, FaceAnalyzer,
-    GalleryIndex, Listed, Object, Objects, ObjectsError, Pipeline, Pixels, Ports, PutMode, Rendered, Rules, Silent,
-    Store, SystemClock, Unmeasured,
+    AnalyzeError, Content, CpuPool, EncodedVariant, FaceAnalyzer, GalleryIndex, ImageError, ImageInfo, ImageProcessor,
+    NoMeter, NoPublisher, Object, ObjectEntry, Objects, ObjectsError, Pipeline, PipelineConfig, Pixels, Ports,
+    PublishConfig, PutMode, RenderedImage, Store, SystemClock,
 };
 use sparks_tests::worker::BUCKET;
 
-/// How many persons the stores know.
+/// The number of persons in each store.
 pub const PERSONS: u32 = 1_000;
 
-/// The signature a person is known by.
+/// Returns the signature of a person.
 pub fn signature(person: u32) -> Signature {
     let mut random = fastrand::Rng::with_seed(u64::from(person));
     let vector: Vec<f32> = (0..128).map(|_| random.f32() - 0.5).collect();
     Signature::quantise(&vector).unwrap()
 }
 
-/// A face as an analyzer sees it.
-pub fn face(person: u32) -> SeenFace {
-    SeenFace {
+/// Returns a face as an analyzer detects it.
+pub fn face(person: u32) -> DetectedFace {
+    DetectedFace {
         bounds: FaceBox { x: 0.31, y: 0.22, width: 0.18, height: 0.24 },
         landmarks: vec![Point { x: 0.35, y: 0.31 }; 5],
         quality: Quality { size: 312.5, sharpness: 0.83, turn: Some(0.12) },
@@ -37,30 +37,30 @@ pub fn face(person: u32) -> SeenFace {
     }
 }
 
-/// In which order photos come.
+/// The order of the image IDs of arriving photos.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Arrival {
-    /// Newer than all that are there: KSUIDs of a platform, or of a folder sorted by name.
-    AsTaken,
-    /// Anywhere among those that are there: UUIDs.
-    Scattered,
+    /// After all existing ones: KSUIDs of a platform, or of a folder sorted by name.
+    Chronological,
+    /// Anywhere among the existing ones: UUIDs.
+    Random,
 }
 
 impl Arrival {
-    /// For people.
-    pub fn words(self) -> &'static str {
+    /// Returns the description for the report.
+    pub fn description(self) -> &'static str {
         match self {
-            Self::AsTaken => "in the order they were taken (KSUIDs)",
-            Self::Scattered => "in no order (UUIDs)",
+            Self::Chronological => "in the order they were taken (KSUIDs)",
+            Self::Random => "in random order (UUIDs)",
         }
     }
 }
 
-/// The n-th photo sent through the pipeline.
+/// Returns the n-th upload.
 pub fn upload(n: usize, arrival: Arrival) -> Upload {
     let image = match arrival {
-        Arrival::AsTaken => image(1_000_000 + n, 1_000_000),
-        Arrival::Scattered => {
+        Arrival::Chronological => image(1_000_000 + n, 1_000_000),
+        Arrival::Random => {
             let mut random = fastrand::Rng::with_seed(n as u64);
             let mut content = [0; 16];
             random.fill(&mut content);
@@ -79,7 +79,7 @@ pub fn upload(n: usize, arrival: Arrival) -> Upload {
     }
 }
 
-/// The ID of the n-th photo of `all`, taken one after the other in ten years.
+/// Returns the ID of the n-th of `all` photos, taken at equal intervals within ten years.
 pub fn image(n: usize, all: usize) -> ImageId {
     let mut content = [0; 16];
     fastrand::Rng::with_seed(n as u64).fill(&mut content);
@@ -87,18 +87,18 @@ pub fn image(n: usize, all: usize) -> ImageId {
     ImageId::of_content(i64::try_from(taken).ok(), content)
 }
 
-/// The pipeline over this store, with nothing to do in the other stages.
+/// Creates a pipeline over this store, with ports that do nothing otherwise.
 pub async fn pipeline(store: Arc<dyn Store>) -> Pipeline {
     let index = GalleryIndex::load(Arc::clone(&store), 5).await.unwrap();
-    assert_eq!(index.known().gallery.len(), PERSONS as usize, "everybody is known");
+    assert_eq!(index.state().gallery.len(), PERSONS as usize, "all persons are in the gallery");
     let ports = Ports {
-        objects: Arc::new(Nothing),
+        objects: Arc::new(NoOp),
         store,
-        darkroom: Arc::new(Nothing),
-        analyzer: Arc::new(Nothing),
+        image_processor: Arc::new(NoOp),
+        analyzer: Arc::new(NoOp),
         index: Arc::new(index),
-        publisher: Arc::new(Silent),
-        meter: Arc::new(Unmeasured),
+        publisher: Arc::new(NoPublisher),
+        meter: Arc::new(NoMeter),
         clock: Arc::new(SystemClock),
     };
     let policy = Policy {
@@ -110,21 +110,21 @@ pub async fn pipeline(store: Arc<dyn Store>) -> Pipeline {
         min_confidence: 0.6,
         max_turn: 1.0,
     };
-    let rules = Rules {
+    let config = PipelineConfig {
         policy,
         projection: Projection::default(),
         max_bytes: 1 << 20,
         actor: "bench".into(),
         bucket: BUCKET.into(),
-        announcements: Announcements { thumbnails: false, events: false },
+        publish: PublishConfig { thumbnails: false, events: false },
     };
-    Pipeline::new(ports, Cpu::new(2), rules)
+    Pipeline::new(ports, CpuPool::new(2), config)
 }
 
-struct Nothing;
+struct NoOp;
 
 #[async_trait]
-impl Objects for Nothing {
+impl Objects for NoOp {
     async fn get(&self, _: &str, _: u64) -> Result<Object, ObjectsError> {
         Ok(Object { bytes: vec![0; 8], version: "0123456789abcdef0123456789abcdef".into() })
     }
@@ -141,7 +141,7 @@ impl Objects for Nothing {
         Ok(Some(8))
     }
 
-    async fn list(&self, _: &str, _: Option<&str>, _: usize) -> Result<Vec<Listed>, ObjectsError> {
+    async fn list(&self, _: &str, _: Option<&str>, _: usize) -> Result<Vec<ObjectEntry>, ObjectsError> {
         Ok(Vec::new())
     }
 
@@ -150,29 +150,29 @@ impl Objects for Nothing {
     }
 }
 
-impl Darkroom for Nothing {
-    fn describe(&self, _: &[u8]) -> Description {
-        Description { mime_type: Some("image/jpeg"), extension: Some("jpg"), taken_at: None }
+impl ImageProcessor for NoOp {
+    fn inspect(&self, _: &[u8]) -> ImageInfo {
+        ImageInfo { mime_type: Some("image/jpeg"), extension: Some("jpg"), taken_at: None }
     }
 
-    fn measure(&self, _: &[u8]) -> Option<(u32, u32)> {
+    fn dimensions(&self, _: &[u8]) -> Option<(u32, u32)> {
         Some((4000, 3000))
     }
 
-    fn develop(&self, _: &[u8]) -> Result<Developed, DarkroomError> {
-        let picture = |width, height| Rendered { width, height, webp: vec![0; 8] };
-        Ok(Developed {
+    fn render(&self, _: &[u8]) -> Result<RenderedImage, ImageError> {
+        let variant = |width, height| EncodedVariant { width, height, webp: vec![0; 8] };
+        Ok(RenderedImage {
             mime_type: "image/jpeg",
             width: 4000,
             height: 3000,
             taken_at: None,
-            large: picture(1920, 1440),
-            medium: picture(400, 400),
-            pixels: self.open(&[])?,
+            large: variant(1920, 1440),
+            medium: variant(400, 400),
+            pixels: self.decode(&[])?,
         })
     }
 
-    fn open(&self, _: &[u8]) -> Result<Pixels, DarkroomError> {
+    fn decode(&self, _: &[u8]) -> Result<Pixels, ImageError> {
         Ok(Pixels { width: 1, height: 1, rgb: vec![0; 3] })
     }
 
@@ -180,18 +180,18 @@ impl Darkroom for Nothing {
         Ok(Vec::new())
     }
 
-    fn jpeg(&self, _: &Pixels, _: usize) -> Result<Vec<u8>, Rejection> {
+    fn encode_jpeg(&self, _: &Pixels, _: usize) -> Result<Vec<u8>, Rejection> {
         Ok(Vec::new())
     }
 }
 
 #[async_trait]
-impl FaceAnalyzer for Nothing {
+impl FaceAnalyzer for NoOp {
     fn name(&self) -> &str {
         "bench"
     }
 
-    async fn analyze(&self, _: Arc<Pixels>) -> Result<Vec<SeenFace>, AnalyzeError> {
+    async fn analyze(&self, _: Arc<Pixels>) -> Result<Vec<DetectedFace>, AnalyzeError> {
         Ok(vec![face(fastrand::u32(1..=PERSONS))])
     }
 }

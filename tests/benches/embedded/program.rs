@@ -1,4 +1,4 @@
-//! The real binary on a large store: its time, its CPU and its memory.
+//! Time and memory of the binary on a large store.
 
 use std::{
     fs,
@@ -11,39 +11,39 @@ use std::{
 use rusqlite::Connection;
 use serde_json::Value;
 
-/// What a run of the binary took.
+/// Measurements of a run of the binary.
 struct Run {
     wall: Duration,
     cpu: Duration,
     peak: u64,
-    answer: Value,
+    output: Value,
 }
 
-/// Rebuilds a table that is right, and one whose rows of ours are gone.
+/// Rebuilds a table without drift, and one whose person rows are deleted.
 pub fn rebuilds(data: &Path, photos: usize) {
-    println!("rebuild of {photos} photos' events  (at most 60 s, 300 MB)");
-    let right = run(data, &["rebuild"]);
-    assert_eq!(right.answer["changed"], 0, "the filled store is what the log says");
-    tell("  nothing to mend", &right);
+    println!("rebuild of the events of {photos} photos  (at most 60 s, 300 MB)");
+    let unchanged = run(data, &["rebuild"]);
+    assert_eq!(unchanged.output["changed"], 0, "the filled store has drift");
+    report("  no drift", &unchanged);
     let database = Connection::open(data.join("sparks.db")).unwrap();
-    let ours = "DELETE FROM items WHERE entityType LIKE 'TAGGING#%' OR entityType IN ('PERSON', 'UNKNOWN_PERSONS')";
-    let deleted = database.execute(ours, []).unwrap();
+    let delete = "DELETE FROM items WHERE entityType LIKE 'TAGGING#%' OR entityType IN ('PERSON', 'UNKNOWN_PERSONS')";
+    let deleted = database.execute(delete, []).unwrap();
     drop(database);
-    let gone = run(data, &["rebuild"]);
-    tell(&format!("  {deleted} rows gone"), &gone);
-    assert_eq!(gone.answer["after"], right.answer["after"], "the same rows as before");
+    let restored = run(data, &["rebuild"]);
+    report(&format!("  {deleted} rows deleted"), &restored);
+    assert_eq!(restored.output["after"], unchanged.output["after"], "the same rows as before");
     println!();
 }
 
-/// Starts up, finds that there is nothing to do, and ends.
+/// Measures an ingest of one duplicate.
 pub fn starts(data: &Path) {
     let photo = Path::new(env!("CARGO_MANIFEST_DIR")).join("photos/biden.jpg");
     run(data, &["ingest", photo.to_str().unwrap()]);
     println!("start, one duplicate, end  (at most 1 s, 60 MB)");
-    tell("  ingest", &run(data, &["ingest", photo.to_str().unwrap()]));
+    report("  ingest", &run(data, &["ingest", photo.to_str().unwrap()]));
 }
 
-fn tell(what: &str, run: &Run) {
+fn report(what: &str, run: &Run) {
     let (wall, cpu) = (run.wall.as_secs_f64(), run.cpu.as_secs_f64());
     println!("{what:<24} {wall:>7.2} s wall {cpu:>7.2} s CPU {:>5} MB at most", run.peak >> 20);
 }
@@ -54,16 +54,16 @@ fn run(data: &Path, args: &[&str]) -> Run {
     command.arg("--data").arg(data).args(args).arg("--json").stdout(Stdio::piped());
     let process = command.spawn().unwrap();
     let proc = PathBuf::from(format!("/proc/{}", process.id()));
-    let watch = std::thread::spawn(move || watch(&proc));
+    let measurement = std::thread::spawn(move || measure(&proc));
     let output = process.wait_with_output().unwrap();
     let wall = started.elapsed();
     assert!(output.status.success());
-    let (cpu, peak) = watch.join().unwrap();
-    Run { wall, cpu, peak, answer: serde_json::from_slice(&output.stdout).unwrap() }
+    let (cpu, peak) = measurement.join().unwrap();
+    Run { wall, cpu, peak, output: serde_json::from_slice(&output.stdout).unwrap() }
 }
 
-/// The last that can be seen of a process: its CPU in ticks of 10 ms, and the most memory it had.
-fn watch(proc: &Path) -> (Duration, u64) {
+/// Returns the CPU time of a process, in ticks of 10 ms, and its peak memory, as read last before its end.
+fn measure(proc: &Path) -> (Duration, u64) {
     let (mut cpu, mut peak) = (Duration::ZERO, 0);
     while let (Ok(status), Ok(stat)) = (fs::read_to_string(proc.join("status")), fs::read_to_string(proc.join("stat")))
     {
@@ -78,7 +78,7 @@ fn watch(proc: &Path) -> (Duration, u64) {
     (cpu, peak)
 }
 
-/// The binary, built with the profile of this benchmark.
+/// Returns the path of the binary, built with the profile of this benchmark.
 fn binary() -> &'static Path {
     static BINARY: OnceLock<PathBuf> = OnceLock::new();
     BINARY.get_or_init(build)

@@ -1,16 +1,16 @@
-//! The CPU of one thing against that of another, in turns.
+//! CPU time of face analysis compared with WebP encoding, and of each further face.
 
 use std::{hint::black_box, time::Duration};
 
 use image::{RgbImage, imageops};
 use rustix::time::{ClockId, clock_gettime};
 use sparks_engine::{FaceEngine, Pixels};
-use sparks_faces::Local;
+use sparks_faces::LocalEngine;
 
 use crate::photo;
 
-/// Looking for faces against encoding the two WebP variants of the same photo.
-pub fn faces_and_webp(engine: &Local, rounds: usize) {
+/// Compares face analysis with the encoding of the two WebP variants of the same photo.
+pub fn faces_and_webp(engine: &LocalEngine, rounds: usize) {
     let photo = photo::portrait();
     let large = RgbImage::from_raw(photo.width, photo.height, photo.rgb.clone()).unwrap();
     let side = large.width().min(large.height());
@@ -20,44 +20,44 @@ pub fn faces_and_webp(engine: &Local, rounds: usize) {
         black_box(webp(&large, 95.0));
         black_box(webp(&medium, 85.0));
     };
-    let [faces, encoding] = in_turns(rounds, [&|| drop(black_box(engine.look(&photo))), &encode]);
+    let [faces, encoding] = alternate(rounds, [&|| drop(black_box(engine.analyze(&photo))), &encode]);
     println!("a {} x {} photo with one face", photo.width, photo.height);
     println!("  faces                {:>7.1} ms CPU", millis(faces));
     println!("  two WebP variants    {:>7.1} ms CPU", millis(encoding));
     println!("  ratio                {:>7.2}  (less than 1)\n", faces.as_secs_f64() / encoding.as_secs_f64());
 }
 
-/// What each face after the first costs.
-pub fn further_faces(engine: &Local, rounds: usize) {
+/// Measures the cost of each face after the first.
+pub fn further_faces(engine: &LocalEngine, rounds: usize) {
     let (one, five) = (photo::row_of(1), photo::row_of(5));
-    assert_eq!((engine.look(&one).len(), engine.look(&five).len()), (1, 5));
-    let look = |photo: &Pixels| drop(black_box(engine.look(photo)));
-    let [first, all] = in_turns(rounds, [&|| look(&one), &|| look(&five)]);
+    assert_eq!((engine.analyze(&one).len(), engine.analyze(&five).len()), (1, 5));
+    let analyze = |photo: &Pixels| drop(black_box(engine.analyze(photo)));
+    let [first, all] = alternate(rounds, [&|| analyze(&one), &|| analyze(&five)]);
     println!("each further face      {:>7.1} ms CPU  (less than 45)\n", millis(all.saturating_sub(first)) / 4.0);
 }
 
-/// The median CPU of each, done in turns so that whatever else the machine does, it does to both.
-fn in_turns(rounds: usize, work: [&dyn Fn(); 2]) -> [Duration; 2] {
-    let mut taken = [Vec::new(), Vec::new()];
+/// Returns the median CPU time of each, measured alternately so that other load on the machine affects both.
+fn alternate(rounds: usize, work: [&dyn Fn(); 2]) -> [Duration; 2] {
+    let mut times = [Vec::new(), Vec::new()];
     for _ in 0..=rounds {
-        for (work, taken) in work.iter().zip(&mut taken) {
+        for (work, times) in work.iter().zip(&mut times) {
             let before = cpu_time();
             work();
-            taken.push(cpu_time() - before);
+            times.push(cpu_time() - before);
         }
     }
-    taken.map(|mut taken| {
-        taken.remove(0); // the first warms up
-        taken.sort_unstable();
-        taken[taken.len() / 2]
+    times.map(|mut times| {
+        times.remove(0); // warm-up
+        times.sort_unstable();
+        times[times.len() / 2]
     })
 }
 
-/// As the photo engine does it: method 4.
-fn webp(picture: &RgbImage, quality: f32) -> usize {
+/// Encodes with method 4, as the image processor does.
+fn webp(pixels: &RgbImage, quality: f32) -> usize {
     let mut config = webp::WebPConfig::new().unwrap();
     (config.quality, config.method) = (quality, 4);
-    webp::Encoder::from_rgb(picture.as_raw(), picture.width(), picture.height()).encode_advanced(&config).unwrap().len()
+    webp::Encoder::from_rgb(pixels.as_raw(), pixels.width(), pixels.height()).encode_advanced(&config).unwrap().len()
 }
 
 fn cpu_time() -> Duration {

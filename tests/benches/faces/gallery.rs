@@ -1,48 +1,48 @@
-//! One face against all that are known, and all that are known at the start.
+//! Search of one face in a gallery, and loading the gallery.
 
 use std::{hint::black_box, sync::Arc, time::Instant};
 
 use rusqlite::Connection;
 use sparks_domain::{Gallery, PersonId, Signature};
-use sparks_embedded::{Embedded, Patience};
+use sparks_embedded::{Embedded, QueueConfig};
 use sparks_engine::GalleryIndex;
 
 const DIMENSIONS: usize = 640;
-const TEMPLATES_A_PERSON: usize = 5;
+const TEMPLATES_PER_PERSON: usize = 5;
 
-/// The search of one face among many templates.
+/// Measures the search of one face among many templates.
 pub fn search(rounds: usize) {
     let templates = 100_000;
     let mut rng = fastrand::Rng::with_seed(1);
     let mut gallery = Gallery::default();
     for n in 0..templates {
-        gallery.learn(person(n), "m", &signature(&mut rng));
+        gallery.enroll(person(n), "m", &signature(&mut rng));
     }
     let probe = signature(&mut rng);
-    let mut taken = Vec::new();
+    let mut times = Vec::new();
     for _ in 0..=rounds {
         let started = Instant::now();
         black_box(gallery.nearest("m", &probe, 5));
-        taken.push(started.elapsed());
+        times.push(started.elapsed());
     }
-    taken.sort_unstable();
-    let per_thousand = taken[taken.len() / 2].as_secs_f64() * 1e3 / (templates / 1000) as f64;
+    times.sort_unstable();
+    let per_thousand = times[times.len() / 2].as_secs_f64() * 1e3 / (templates / 1000) as f64;
     println!("search, per 1,000 templates  {per_thousand:>6.3} ms  (at most 0.15)");
 }
 
-/// The gallery of a store with many templates, from opening the store to the first search.
+/// Measures loading the gallery of a store with many templates, including opening the store.
 pub fn load(templates: usize) {
     let folder = tempfile::tempdir().unwrap();
-    let patience = Patience { visibility: std::time::Duration::from_secs(60), max_deaths: 25 };
-    drop(Embedded::open_or_create(folder.path(), patience).unwrap());
+    let queue_config = QueueConfig { visibility_timeout: std::time::Duration::from_secs(60), max_crashes: 25 };
+    drop(Embedded::open_or_create(folder.path(), queue_config).unwrap());
     fill(&folder.path().join("sparks.db"), templates);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     let started = Instant::now();
-    let backend = Embedded::open(folder.path(), patience).unwrap();
+    let backend = Embedded::open(folder.path(), queue_config).unwrap();
     let index = runtime.block_on(GalleryIndex::load(Arc::clone(&backend.store) as Arc<_>, 5)).unwrap();
-    let taken = started.elapsed().as_secs_f64();
-    assert_eq!(index.known().gallery.len(), templates);
-    println!("{templates} templates loaded in  {taken:>6.2} s  (100,000 within 3)");
+    let seconds = started.elapsed().as_secs_f64();
+    assert_eq!(index.state().gallery.len(), templates);
+    println!("{templates} templates loaded in  {seconds:>6.2} s  (at most 3 for 100,000)");
 }
 
 fn fill(database: &std::path::Path, templates: usize) {
@@ -59,7 +59,7 @@ fn fill(database: &std::path::Path, templates: usize) {
 }
 
 fn person(n: usize) -> PersonId {
-    PersonId::new(u32::try_from(n / TEMPLATES_A_PERSON + 1).unwrap()).unwrap()
+    PersonId::new(u32::try_from(n / TEMPLATES_PER_PERSON + 1).unwrap()).unwrap()
 }
 
 fn signature(rng: &mut fastrand::Rng) -> Signature {

@@ -1,19 +1,19 @@
-//! The photos that are looked at.
+//! The photos that are analyzed.
 
 use image::{RgbImage, imageops};
-use sparks_engine::{Darkroom, Pixels};
-use sparks_media::Lab;
+use sparks_engine::{ImageProcessor, Pixels};
+use sparks_media::LocalImageProcessor;
 
 const SIDE: u32 = 1920;
 
-/// A portrait with one face, its long side as long as that of the large variant.
+/// Returns a portrait with one face, in the size of the large variant.
 pub fn portrait() -> Pixels {
     let photo = open("obama-1.jpg");
     let (width, height) = (photo.width() * SIDE / photo.height(), SIDE);
     pixels(imageops::resize(&photo, width, height, imageops::FilterType::Lanczos3))
 }
 
-/// A picture with this many faces, all large enough that nobody looks closer.
+/// Returns a photo with this many faces, all large enough to be analyzed at this scale.
 pub fn row_of(faces: u32) -> Pixels {
     let portrait = imageops::resize(&open("obama-1.jpg"), 384, 480, imageops::FilterType::Lanczos3);
     let mut row = RgbImage::from_pixel(SIDE, 480, image::Rgb([90, 100, 110]));
@@ -25,7 +25,7 @@ pub fn row_of(faces: u32) -> Pixels {
 
 fn open(name: &str) -> RgbImage {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("photos").join(name);
-    let Pixels { width, height, rgb } = Lab::default().open(&std::fs::read(path).unwrap()).unwrap();
+    let Pixels { width, height, rgb } = LocalImageProcessor::default().decode(&std::fs::read(path).unwrap()).unwrap();
     RgbImage::from_raw(width, height, rgb).unwrap()
 }
 

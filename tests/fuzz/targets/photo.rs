@@ -1,7 +1,7 @@
 #![no_main]
 
 #[allow(dead_code, reason = "each target calls one of them")]
-#[path = "../../src/fuzzed.rs"]
-mod fuzzed;
+#[path = "../../src/fuzz_targets.rs"]
+mod fuzz_targets;
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| fuzzed::photo(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| fuzz_targets::photo(bytes));

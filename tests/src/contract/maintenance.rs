@@ -1,89 +1,97 @@
-//! What those promise who look at everything.
+//! The contract of the [`Maintenance`] port: scans, unidentified faces, co-occurrences and checkpoints.
 
 use std::{collections::BTreeSet, future::Future, sync::Arc};
 
 use sparks_domain::{Lane, PhotoState, Position, Seq};
-use sparks_engine::{Commit, DecidedFace, Erasure, Maintenance, Mark, PhotoGuard, StoredFace};
+use sparks_engine::{Checkpoint, Commit, DecidedFace, Erasure, Maintenance, PhotoGuard, StoredFace};
 
-use super::{Checked, Report, checks, ensure, ensure_eq, run};
-use crate::samples::{decided_face, face, following, forgotten, image, nothing, person, processed};
+use super::{CheckResult, Report, checks, ensure, ensure_eq, run};
+use crate::samples::{decided_face, empty_commit, face, following, forgotten, image, person, processed};
 
-/// Tries a store that looks at everything. Each check gets one that is empty.
+/// Runs the suite. `make` returns an empty store.
 pub async fn maintenance<Fut>(make: impl Fn() -> Fut) -> Report
 where
     Fut: Future<Output = Arc<dyn Maintenance>>,
 {
     let checks = checks![
-        promises::{
-            faces_of_nobody_are_walked_in_order,
-            company_is_who_was_seen_beside_whom,
-            company_counts_who_was_identified_later,
-            company_stays_when_a_face_is_promoted,
-            erased_faces_are_nobodys_and_no_company,
-            marks_stay_where_they_were_put,
+        suite::{
+            unidentified_faces_are_paged_in_order,
+            co_occurrences_are_pairs_of_one_photo_version,
+            co_occurrences_include_faces_identified_later,
+            promotion_keeps_co_occurrences,
+            erased_faces_are_in_no_listing,
+            checkpoints_are_independent_and_persistent,
         },
     ];
     run(checks, make).await
 }
 
-/// A photo in which these persons were seen, and for `None` nobody, and the event that says so.
-async fn seen(
+/// Commits a photo with one face for each entry, unidentified for `None`, and returns its faces.
+async fn commit_photo(
     store: &dyn Maintenance,
     n: u64,
     before: Option<PhotoState>,
     persons: &[Option<u32>],
-) -> Checked<Vec<DecidedFace>> {
+) -> CheckResult<Vec<DecidedFace>> {
     let first = before.as_ref().map_or(0, |state| state.faces);
-    // Each face is in the event, whoever it is, so that the next version's faces have numbers of their own.
-    let known: Vec<u32> = persons.iter().map(|person| person.unwrap_or(99)).collect();
-    let event = following(processed(&image(n), before.as_ref().map_or("v1", |_| "v2"), &known), before.as_ref());
+    // The event lists all faces, also unidentified ones, so that the next version's faces get new numbers.
+    let numbers: Vec<u32> = persons.iter().map(|person| person.unwrap_or(99)).collect();
+    let event = following(processed(&image(n), before.as_ref().map_or("v1", |_| "v2"), &numbers), before.as_ref());
     let faces = (first..).zip(persons).map(|(f, person)| {
         let number = (n * 16) as u8 + f as u8;
         decided_face(face(&image(n), f), number, *person, false)
     });
     let signatures: Vec<StoredFace> = faces.collect();
     let photo = Some(PhotoGuard { image: image(n), before });
-    let commit = Commit { photo, events: vec![event], signatures, ..nothing() };
+    let commit = Commit { photo, events: vec![event], signatures, ..empty_commit() };
     let recorded = store.commit(&commit).await?;
-    let seq = recorded.last().ok_or("a commit of an event returns none")?.seq;
+    let seq = recorded.last().ok_or("a commit with an event returned no recorded event")?.seq;
     Ok(commit.signatures.into_iter().map(|kept| DecidedFace { seq, kept }).collect())
 }
 
-mod promises {
+mod suite {
     use super::*;
 
-    async fn walk(store: &dyn Maintenance, page: usize) -> Checked<Vec<DecidedFace>> {
+    async fn list_unidentified(store: &dyn Maintenance, page: usize) -> CheckResult<Vec<DecidedFace>> {
         let mut found: Vec<DecidedFace> = Vec::new();
         loop {
             let after = found.last().map(|decided| decided.kept.face.clone());
             let more = store.unidentified(after.as_ref(), page).await?;
-            ensure!(more.len() <= page, "a page of {page} has {} faces", more.len());
+            ensure!(more.len() <= page, "a page of {page} holds {} faces", more.len());
             if more.is_empty() {
                 return Ok(found);
             }
-            ensure!(found.len() < 1000, "there is no end of faces in pages of {page}");
+            ensure!(found.len() < 1000, "listing with pages of {page} does not end");
             found.extend(more);
         }
     }
 
-    pub(super) async fn faces_of_nobody_are_walked_in_order(store: Arc<dyn Maintenance>) -> Checked {
+    pub(super) async fn unidentified_faces_are_paged_in_order(store: Arc<dyn Maintenance>) -> CheckResult {
         let mut expected = Vec::new();
         for (n, persons) in [(5, &[None, Some(1), None][..]), (3, &[None]), (4, &[Some(1)]), (9, &[None, None])] {
-            expected.extend(seen(store.as_ref(), n, None, persons).await?);
+            expected.extend(commit_photo(store.as_ref(), n, None, persons).await?);
         }
         expected.retain(|decided| decided.kept.person.is_none());
         expected.sort_by(|a, b| a.kept.face.cmp(&b.kept.face));
         for page in [1, 2, 3, 100] {
-            ensure_eq!(walk(store.as_ref(), page).await?, expected, "the faces of nobody in pages of {page}");
+            ensure_eq!(
+                list_unidentified(store.as_ref(), page).await?,
+                expected,
+                "unidentified faces in pages of {page}"
+            );
         }
-        let somebody = expected.remove(2).kept.face;
-        store.commit(&Commit { identified: vec![(somebody, person(1))], ..nothing() }).await?;
-        ensure_eq!(walk(store.as_ref(), 2).await?, expected, "the faces of nobody after one is somebody's");
+        let face = expected.remove(2).kept.face;
+        store.commit(&Commit { identified: vec![(face, person(1))], ..empty_commit() }).await?;
+        ensure_eq!(
+            list_unidentified(store.as_ref(), 2).await?,
+            expected,
+            "unidentified faces after one was identified"
+        );
         Ok(())
     }
 
-    pub(super) async fn company_is_who_was_seen_beside_whom(store: Arc<dyn Maintenance>) -> Checked {
-        ensure_eq!(store.company(None).await?, BTreeSet::new(), "the company of nobody");
+    pub(super) async fn co_occurrences_are_pairs_of_one_photo_version(store: Arc<dyn Maintenance>) -> CheckResult {
+        ensure_eq!(store.co_occurrences(None).await?, BTreeSet::new(), "co-occurrences in an empty store");
         for (n, persons) in [
             (1, &[Some(3), Some(1), Some(12)][..]),
             (2, &[Some(1), Some(3), None]),
@@ -92,59 +100,68 @@ mod promises {
             (5, &[Some(7)]),
             (6, &[Some(8)]),
         ] {
-            seen(store.as_ref(), n, None, persons).await?;
+            commit_photo(store.as_ref(), n, None, persons).await?;
         }
-        // Whoever is in another version of a photo was not beside them.
+        // Persons of different versions of a photo do not co-occur.
         let before = store.photo(&image(5)).await?;
-        seen(store.as_ref(), 5, before, &[Some(9)]).await?;
+        commit_photo(store.as_ref(), 5, before, &[Some(9)]).await?;
         let pairs = [(1, 3), (1, 12), (3, 12)].map(|(a, b)| (person(a), person(b)));
-        ensure_eq!(store.company(None).await?, BTreeSet::from(pairs), "who was seen beside whom");
-        let beside = BTreeSet::from([person(3), person(7)]);
+        ensure_eq!(store.co_occurrences(None).await?, BTreeSet::from(pairs), "co-occurrences");
+        let persons = BTreeSet::from([person(3), person(7)]);
         let pairs = [(1, 3), (3, 12)].map(|(a, b)| (person(a), person(b)));
-        ensure_eq!(store.company(Some(&beside)).await?, BTreeSet::from(pairs), "who was seen beside two of them");
+        ensure_eq!(store.co_occurrences(Some(&persons)).await?, BTreeSet::from(pairs), "co-occurrences of two persons");
         Ok(())
     }
 
-    pub(super) async fn company_counts_who_was_identified_later(store: Arc<dyn Maintenance>) -> Checked {
-        let faces = seen(store.as_ref(), 1, None, &[Some(6), None]).await?;
+    pub(super) async fn co_occurrences_include_faces_identified_later(store: Arc<dyn Maintenance>) -> CheckResult {
+        let faces = commit_photo(store.as_ref(), 1, None, &[Some(6), None]).await?;
         let identified = vec![(faces[1].kept.face.clone(), person(2))];
-        store.commit(&Commit { identified, ..nothing() }).await?;
-        ensure_eq!(store.company(None).await?, BTreeSet::from([(person(2), person(6))]), "who was seen beside whom");
+        store.commit(&Commit { identified, ..empty_commit() }).await?;
+        ensure_eq!(store.co_occurrences(None).await?, BTreeSet::from([(person(2), person(6))]), "co-occurrences");
         Ok(())
     }
 
-    pub(super) async fn company_stays_when_a_face_is_promoted(store: Arc<dyn Maintenance>) -> Checked {
-        let faces = seen(store.as_ref(), 1, None, &[Some(6), Some(2), None]).await?;
+    pub(super) async fn promotion_keeps_co_occurrences(store: Arc<dyn Maintenance>) -> CheckResult {
+        let faces = commit_photo(store.as_ref(), 1, None, &[Some(6), Some(2), None]).await?;
         let promoted = vec![faces[0].kept.face.clone()];
-        store.commit(&Commit { events: vec![forgotten(&[99], Seq(0))], promoted, ..nothing() }).await?;
-        ensure_eq!(store.company(None).await?, BTreeSet::from([(person(2), person(6))]), "who was seen beside whom");
+        store.commit(&Commit { events: vec![forgotten(&[99], Seq(0))], promoted, ..empty_commit() }).await?;
+        ensure_eq!(store.co_occurrences(None).await?, BTreeSet::from([(person(2), person(6))]), "co-occurrences");
         Ok(())
     }
 
-    pub(super) async fn erased_faces_are_nobodys_and_no_company(store: Arc<dyn Maintenance>) -> Checked {
-        seen(store.as_ref(), 1, None, &[Some(6), None, Some(2)]).await?;
-        let left = seen(store.as_ref(), 2, None, &[None, Some(3), Some(1)]).await?;
+    pub(super) async fn erased_faces_are_in_no_listing(store: Arc<dyn Maintenance>) -> CheckResult {
+        commit_photo(store.as_ref(), 1, None, &[Some(6), None, Some(2)]).await?;
+        let left = commit_photo(store.as_ref(), 2, None, &[None, Some(3), Some(1)]).await?;
         let erased = Erasure { photos: vec![image(1)], faces: vec![left[1].kept.face.clone()] };
-        store.commit(&Commit { erased, ..nothing() }).await?;
-        ensure_eq!(walk(store.as_ref(), 10).await?, left[..1], "the faces of nobody");
-        ensure_eq!(store.company(None).await?, BTreeSet::new(), "who was seen beside whom");
+        store.commit(&Commit { erased, ..empty_commit() }).await?;
+        ensure_eq!(list_unidentified(store.as_ref(), 10).await?, left[..1], "unidentified faces");
+        ensure_eq!(store.co_occurrences(None).await?, BTreeSet::new(), "co-occurrences");
         Ok(())
     }
 
-    pub(super) async fn marks_stay_where_they_were_put(store: Arc<dyn Maintenance>) -> Checked {
-        let marks = async || Checked::Ok((store.mark(Mark::Followed).await?, store.mark(Mark::Considered).await?));
+    pub(super) async fn checkpoints_are_independent_and_persistent(store: Arc<dyn Maintenance>) -> CheckResult {
+        let checkpoints = async || {
+            CheckResult::Ok((
+                store.checkpoint(Checkpoint::Followed).await?,
+                store.checkpoint(Checkpoint::Considered).await?,
+            ))
+        };
         let at = |seq| Position::at(Lane::IDENTITY, Seq(seq));
-        ensure_eq!(marks().await?, (at(0), at(0)), "the marks of an empty store");
-        store.set_mark(Mark::Followed, &at(5)).await?;
-        ensure_eq!(marks().await?, (at(5), at(0)), "the marks after one was moved");
-        store.set_mark(Mark::Considered, &at(3)).await?;
-        seen(store.as_ref(), 1, None, &[Some(1)]).await?;
-        ensure_eq!(marks().await?, (at(5), at(3)), "the marks after a photo");
-        ensure_eq!(store.heads().await?.events(), 1, "the events beside marks");
+        ensure_eq!(checkpoints().await?, (at(0), at(0)), "checkpoints of an empty store");
+        store.set_checkpoint(Checkpoint::Followed, &at(5)).await?;
+        ensure_eq!(checkpoints().await?, (at(5), at(0)), "checkpoints after one was set");
+        store.set_checkpoint(Checkpoint::Considered, &at(3)).await?;
+        commit_photo(store.as_ref(), 1, None, &[Some(1)]).await?;
+        ensure_eq!(checkpoints().await?, (at(5), at(3)), "checkpoints after a commit");
+        ensure_eq!(store.heads().await?.events(), 1, "number of events: checkpoints are not events");
         let heads = store.heads().await?;
-        store.set_mark(Mark::Considered, &heads).await?;
-        ensure_eq!(marks().await?, (at(5), heads), "a mark at the end of the log");
-        ensure_eq!(store.identity(Seq(0)).await?.seq, Seq(0), "the last identity event beside marks");
+        store.set_checkpoint(Checkpoint::Considered, &heads).await?;
+        ensure_eq!(checkpoints().await?, (at(5), heads), "checkpoints with one at the end of the log");
+        ensure_eq!(
+            store.identity(Seq(0)).await?.seq,
+            Seq(0),
+            "last identity event: checkpoints are not identity events"
+        );
         Ok(())
     }
 }

@@ -1,10 +1,12 @@
-//! What every adapter must do, whatever it is made of. An adapter's tests call [`store`], [`maintenance`], [`queue`],
-//! [`objects`] or [`platform`] with a way to make a fresh one, and assert that the report has no failures. Checks say what is wrong and never panic, so that
-//! the suites can be tried on adapters that are broken on purpose.
+//! Contract suites: the behaviour that every adapter of a port must have.
+//!
+//! The tests of an adapter call [`store`], [`maintenance`], [`queue`], [`objects`], [`outage`] or [`platform_client`] with a function that
+//! creates a fresh adapter, and call [`Report::assert_passed`]. A check returns an error instead of panicking, so that the suites
+//! themselves can be tested on adapters with known defects (`tests/suite/ports/contract_detects_*.rs`).
 
 mod maintenance;
 mod objects;
-mod platform;
+mod platform_client;
 mod queue;
 mod store;
 
@@ -13,44 +15,44 @@ use std::{error::Error, fmt, future::Future, pin::Pin};
 use tokio::task::JoinSet;
 
 pub use maintenance::maintenance;
-pub use objects::{OutageRig, objects, outage};
-pub use platform::{PlatformRig, platform};
-pub use queue::{Abilities, Leases, QueueRig, Repeats, queue};
+pub use objects::{OutageFixture, objects, outage};
+pub use platform_client::{PlatformFixture, platform_client};
+pub use queue::{Deduplication, LeaseDuration, QueueCapabilities, QueueFixture, queue};
 pub use store::store;
 
-/// What a check says: nothing, or what is wrong.
-pub type Checked<T = ()> = Result<T, Box<dyn Error + Send + Sync>>;
+/// The result of a check; the error says which expectation failed.
+pub type CheckResult<T = ()> = Result<T, Box<dyn Error + Send + Sync>>;
 
-type Running = Pin<Box<dyn Future<Output = Checked> + Send>>;
+type CheckFuture = Pin<Box<dyn Future<Output = CheckResult> + Send>>;
 
-/// A promise of a port, by name.
+/// A named check of a port.
 struct Check<P> {
     name: &'static str,
-    run: fn(P) -> Running,
+    run: fn(P) -> CheckFuture,
 }
 
-/// What became of each check of a suite.
+/// The results of all checks of a suite.
 #[derive(Debug, Default)]
 pub struct Report {
     results: Vec<(&'static str, Result<(), String>)>,
 }
 
 impl Report {
-    /// The checks that failed, by name.
+    /// Returns the names of the failed checks, sorted.
     pub fn failures(&self) -> Vec<&'static str> {
         let mut failures: Vec<_> = self.results.iter().filter(|(_, r)| r.is_err()).map(|(name, _)| *name).collect();
         failures.sort_unstable();
         failures
     }
 
-    /// Fails unless every check passed.
+    /// Asserts that every check passed.
     ///
     /// # Panics
     ///
-    /// With what is wrong.
+    /// Panics with the results of all checks if one failed.
     pub fn assert_passed(&self) {
         assert!(!self.results.is_empty(), "the suite has no checks");
-        assert!(self.failures().is_empty(), "the contract is broken:\n{self}");
+        assert!(self.failures().is_empty(), "the adapter violates its contract:\n{self}");
     }
 }
 
@@ -58,15 +60,15 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (name, result) in &self.results {
             match result {
-                Ok(()) => writeln!(f, "  kept    {name}")?,
-                Err(wrong) => writeln!(f, "  broken  {name}: {wrong}")?,
+                Ok(()) => writeln!(f, "  passed  {name}")?,
+                Err(error) => writeln!(f, "  FAILED  {name}: {error}")?,
             }
         }
         Ok(())
     }
 }
 
-/// Runs all checks at once, each on a port of its own.
+/// Runs all checks concurrently, each on an adapter of its own.
 async fn run<P, Fut>(checks: Vec<Check<P>>, make: impl Fn() -> Fut) -> Report
 where
     P: Send + 'static,
@@ -77,8 +79,8 @@ where
         let port = make().await;
         running.spawn(async move {
             let checked = tokio::spawn(run(port)).await;
-            let checked = checked.unwrap_or_else(|panicked| Err(panicked.into()));
-            (name, checked.map_err(|wrong| wrong.to_string()))
+            let checked = checked.unwrap_or_else(|panic| Err(panic.into()));
+            (name, checked.map_err(|error| error.to_string()))
         });
     }
     let mut results = running.join_all().await;
@@ -86,28 +88,28 @@ where
     Report { results }
 }
 
-/// The checks with these names.
+/// Lists the check functions with these names.
 macro_rules! checks {
     ($($module:ident::{$($name:ident),* $(,)?}),* $(,)?) => {
         vec![$($($crate::contract::Check { name: stringify!($name), run: |port| Box::pin($module::$name(port)) }),*),*]
     };
 }
 
-/// Says what is wrong, unless the condition holds.
+/// Returns an error with this message unless the condition holds.
 macro_rules! ensure {
-    ($holds:expr, $($wrong:tt)+) => {
-        if !$holds {
-            return Err(format!($($wrong)+).into());
+    ($condition:expr, $($message:tt)+) => {
+        if !$condition {
+            return Err(format!($($message)+).into());
         }
     };
 }
 
-/// Says what is wrong, unless both are equal.
+/// Returns an error with this message and both values unless they are equal.
 macro_rules! ensure_eq {
-    ($left:expr, $right:expr, $($wrong:tt)+) => {
-        match (&$left, &$right) {
-            (left, right) => if left != right {
-                return Err(format!("{}: {left:?} instead of {right:?}", format_args!($($wrong)+)).into());
+    ($actual:expr, $expected:expr, $($message:tt)+) => {
+        match (&$actual, &$expected) {
+            (actual, expected) => if actual != expected {
+                return Err(format!("{}: got {actual:?}, expected {expected:?}", format_args!($($message)+)).into());
             }
         }
     };

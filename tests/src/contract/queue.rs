@@ -1,7 +1,7 @@
-//! What a queue promises, and whoever keeps its dead letters.
+//! The contract of the [`Queue`] and [`DeadLetters`] ports.
 
-mod letters;
-mod pauses;
+mod dead_letters;
+mod returned_messages;
 
 use std::{
     future::Future,
@@ -9,362 +9,369 @@ use std::{
     time::{Duration, Instant},
 };
 
-use sparks_engine::{Cause, DeadLetters, Delivery, Depth, Queue, QueueError, Settlement};
+use sparks_engine::{Cause, DeadLetters, Delivery, Queue, QueueDepth, QueueError, Settlement};
 use tokio::{task::JoinSet, time::sleep};
 
-use super::{Checked, Report, checks, ensure, ensure_eq, run};
+use super::{CheckResult, Report, checks, ensure, ensure_eq, run};
 
-/// A queue as its users see it.
+/// A queue, as two workers see it, and its dead letters.
 #[derive(Clone)]
-pub struct QueueRig {
-    /// One worker's view.
+pub struct QueueFixture {
+    /// The queue of one worker.
     pub queue: Arc<dyn Queue>,
-    /// Another worker's view of the same queue.
+    /// The same queue, opened by another worker.
     pub other: Arc<dyn Queue>,
-    /// Its dead letters.
-    pub letters: Arc<dyn DeadLetters>,
-    /// How long a lease lasts that nobody extends.
+    /// The dead letters of the queue.
+    pub dead_letters: Arc<dyn DeadLetters>,
+    /// The visibility timeout.
     pub visibility: Duration,
-    /// What it can do beyond what every queue can.
-    pub abilities: Abilities,
+    /// What this queue can do beyond the common contract.
+    pub capabilities: QueueCapabilities,
 }
 
-/// What some queues can do, and others cannot.
+/// Behaviour in which queues differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Abilities {
-    /// What it knows of repeats.
-    pub repeats: Repeats,
-    /// Tells what was put off after a failure from what somebody has.
-    pub tells_what_is_put_off: bool,
-    /// Tells since when the oldest message waits.
-    pub tells_the_oldest: bool,
+pub struct QueueCapabilities {
+    /// How duplicates are dropped.
+    pub deduplication: Deduplication,
+    /// Depth counts delayed retries separately from leased messages.
+    pub reports_delayed: bool,
+    /// Depth reports the age of the oldest waiting message.
+    pub reports_oldest: bool,
 }
 
-/// What a queue knows of repeats. Whatever it is, they are harmless: what they ask for is done once.
+/// How a queue drops messages with a deduplication ID that it has seen. Duplicates that are delivered are harmless: processing is
+/// idempotent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Repeats {
-    /// They add nothing until the first is settled.
+pub enum Deduplication {
+    /// Duplicates are dropped until the first message is settled.
     UntilSettled,
-    /// They add nothing for some minutes, settled or not.
-    ForAWhile,
-    /// They are messages like any other.
-    Never,
+    /// Duplicates are dropped for some minutes, settled or not (SQS FIFO).
+    TimeWindow,
+    /// Duplicates are delivered (SQS standard).
+    None,
 }
 
-impl Abilities {
-    /// All of them.
-    pub const ALL: Self = Self { repeats: Repeats::UntilSettled, tells_what_is_put_off: true, tells_the_oldest: true };
-    /// None of them.
-    pub const NONE: Self = Self { repeats: Repeats::Never, tells_what_is_put_off: false, tells_the_oldest: false };
+impl QueueCapabilities {
+    /// The embedded queue.
+    pub const ALL: Self =
+        Self { deduplication: Deduplication::UntilSettled, reports_delayed: true, reports_oldest: true };
+    /// An SQS standard queue.
+    pub const NONE: Self = Self { deduplication: Deduplication::None, reports_delayed: false, reports_oldest: false };
 }
 
-/// How long leases shall last.
+/// The visibility timeout that a check needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Leases {
-    /// Longer than any check takes: a minute.
+pub enum LeaseDuration {
+    /// A minute, longer than any check takes.
     Long,
-    /// As short as the queue can make them; a check waits for several of them to end.
+    /// As short as the queue supports; a check waits for several of them.
     Short,
 }
 
-/// Nothing that is meant to happen takes longer.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// The time limit for a message to arrive.
+const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The shortest time for which every queue can put a message off.
+/// The shortest delay that every queue supports.
 const DELAY: Duration = Duration::from_secs(1);
 
-/// Clocks that count milliseconds may differ by two.
+/// The tolerance between clocks with millisecond resolution.
 const TICK: Duration = Duration::from_millis(2);
 
-/// Tries a queue. Each check gets one that is empty.
-pub async fn queue<Fut>(make: impl Fn(Leases) -> Fut) -> Report
+/// Runs the suite. `make` returns an empty queue with this visibility timeout.
+pub async fn queue<Fut>(make: impl Fn(LeaseDuration) -> Fut) -> Report
 where
-    Fut: Future<Output = QueueRig>,
+    Fut: Future<Output = QueueFixture>,
 {
-    use super::queue as promises;
-    let long = checks![promises::{
-        the_oldest_comes_first,
-        at_most_as_many_as_asked_for,
-        a_message_says_what_was_sent,
-        a_lease_hides_the_message,
-        of_many_who_receive_each_message_reaches_one,
-        done_messages_are_gone,
-        a_retry_hides_the_message_for_a_while,
+    use super::queue as suite;
+    let long = checks![suite::{
+        the_oldest_message_is_received_first,
+        receive_returns_at_most_the_requested_number,
+        a_message_keeps_its_body_and_id,
+        a_leased_message_is_not_received_again,
+        concurrent_receivers_get_different_messages,
+        an_acknowledged_message_is_removed,
+        a_retry_delays_the_message,
         dead_letters_are_listed_with_their_reason,
-        a_repeat_adds_nothing_until_the_first_is_settled,
+        a_duplicate_is_dropped_until_the_first_is_settled,
         receives_are_counted,
-        depth_tells_the_messages_apart,
-    }, pauses::{
-        waiting_is_no_attempt_and_failing_is,
-        a_wait_hides_the_message_for_a_while,
-        a_message_keeps_the_time_it_was_sent,
-        a_released_message_is_there_for_others_at_once,
-        a_lease_that_was_given_back_is_lost,
-        depth_tells_since_when_the_oldest_waits,
-    }, letters::{
-        a_letter_says_all_about_its_message,
-        letters_are_listed_in_pages_of_any_size,
-        a_letter_is_found_by_its_name,
-        a_replayed_letter_is_sent_and_then_gone,
-        a_replay_beside_a_repeat_adds_nothing,
-        of_many_who_replay_a_letter_one_does,
-        a_discarded_letter_is_gone_for_good,
-        letters_at_hand_are_acted_on_and_given_back,
+        depth_counts_messages_by_state,
+    }, returned_messages::{
+        only_retries_count_as_attempts,
+        a_deferral_delays_the_message,
+        a_message_keeps_its_send_time,
+        a_released_message_is_receivable_at_once,
+        settling_ends_the_lease,
+        depth_reports_the_oldest_waiting_message,
+    }, dead_letters::{
+        a_dead_letter_keeps_body_cause_reason_and_counts,
+        dead_letters_are_listed_in_any_page_size,
+        a_dead_letter_is_found_by_id,
+        a_replayed_dead_letter_is_sent_once_and_removed,
+        a_replay_beside_a_duplicate_adds_no_message,
+        one_of_many_concurrent_replays_sends,
+        a_discarded_dead_letter_is_removed,
+        held_dead_letters_are_settled_and_released,
     }];
-    let short = checks![promises::{
-        an_expired_lease_is_lost_to_the_next,
-        an_extended_lease_holds,
+    let short = checks![suite::{
+        an_expired_lease_is_lost,
+        an_extended_lease_stays_valid,
     }];
-    let (long, short) = tokio::join!(run(long, || make(Leases::Long)), run(short, || make(Leases::Short)));
+    let (long, short) =
+        tokio::join!(run(long, || make(LeaseDuration::Long)), run(short, || make(LeaseDuration::Short)));
     Report { results: long.results.into_iter().chain(short.results).collect() }
 }
 
-/// Waits until there is something to receive.
-async fn next(queue: &dyn Queue) -> Checked<Delivery> {
+/// Receives one message, waiting until there is one.
+async fn receive_one(queue: &dyn Queue) -> CheckResult<Delivery> {
     let started = Instant::now();
-    while started.elapsed() < PATIENCE {
+    while started.elapsed() < TIMEOUT {
         if let Some(delivery) = queue.receive(1).await?.pop() {
             return Ok(delivery);
         }
         sleep(Duration::from_millis(20)).await;
     }
-    Err(format!("nothing to receive in {PATIENCE:?}").into())
+    Err(format!("no message received within {TIMEOUT:?}").into())
 }
 
-async fn is_empty(queue: &dyn Queue, when: &str) -> Checked {
+async fn ensure_empty(queue: &dyn Queue, when: &str) -> CheckResult {
     let received = queue.receive(10).await?;
-    ensure!(received.is_empty(), "{when} there is {received:?}");
+    ensure!(received.is_empty(), "{when}, the queue delivers {received:?}");
     Ok(())
 }
 
-/// Nobody shall try again, for this reason.
-fn dead(reason: &str) -> Settlement {
+/// Returns a dead-letter settlement with this reason.
+fn dead_letter(reason: &str) -> Settlement {
     Settlement::DeadLetter { cause: Cause::Fault, reason: reason.to_owned() }
 }
 
-async fn the_oldest_comes_first(rig: QueueRig) -> Checked {
+async fn the_oldest_message_is_received_first(fixture: QueueFixture) -> CheckResult {
     for n in 0..7 {
-        rig.queue.send(&format!("m{n}"), &format!("d{n}")).await?;
+        fixture.queue.send(&format!("m{n}"), &format!("d{n}")).await?;
     }
     let mut bodies = Vec::new();
     for most in [1, 3, 10] {
-        bodies.extend(rig.queue.receive(most).await?.into_iter().map(|delivery| delivery.body));
+        bodies.extend(fixture.queue.receive(most).await?.into_iter().map(|delivery| delivery.body));
     }
-    ensure_eq!(bodies, (0..7).map(|n| format!("m{n}")).collect::<Vec<_>>(), "the messages");
+    ensure_eq!(bodies, (0..7).map(|n| format!("m{n}")).collect::<Vec<_>>(), "messages in order of delivery");
     Ok(())
 }
 
-async fn at_most_as_many_as_asked_for(rig: QueueRig) -> Checked {
+async fn receive_returns_at_most_the_requested_number(fixture: QueueFixture) -> CheckResult {
     for n in 0..5 {
-        rig.queue.send("m", &format!("d{n}")).await?;
+        fixture.queue.send("m", &format!("d{n}")).await?;
     }
     for most in [2, 1] {
-        let received = rig.queue.receive(most).await?.len();
-        ensure!((1..=most).contains(&received), "{received} messages instead of at most {most}");
+        let received = fixture.queue.receive(most).await?.len();
+        ensure!((1..=most).contains(&received), "{received} messages received, at most {most} requested");
     }
     Ok(())
 }
 
-async fn a_message_says_what_was_sent(rig: QueueRig) -> Checked {
+async fn a_message_keeps_its_body_and_id(fixture: QueueFixture) -> CheckResult {
     let body = format!("{{\"key\":\"ümläut \u{1F600} \\\" \\n\",\"long\":\"{}\"}}", "x".repeat(60_000));
-    let id = rig.queue.send(&body, "d").await?;
-    let delivery = next(rig.queue.as_ref()).await?;
+    let id = fixture.queue.send(&body, "d").await?;
+    let delivery = receive_one(fixture.queue.as_ref()).await?;
     ensure!(delivery.body == body, "the body is not what was sent");
-    ensure_eq!(delivery.id, id, "the name of the message");
+    ensure_eq!(delivery.id, id, "the ID of the message");
     Ok(())
 }
 
-async fn a_lease_hides_the_message(rig: QueueRig) -> Checked {
-    rig.queue.send("m", "d").await?;
-    let delivery = next(rig.queue.as_ref()).await?;
-    is_empty(rig.queue.as_ref(), "while the message is leased").await?;
-    is_empty(rig.other.as_ref(), "while another has the message").await?;
-    rig.queue.extend(&delivery).await?;
-    let stolen = rig.other.extend(&Delivery { receipt: "somebody else's".into(), ..delivery.clone() }).await;
-    ensure!(matches!(stolen, Err(QueueError::LeaseLost(_))), "extending another's lease gives {stolen:?}");
+async fn a_leased_message_is_not_received_again(fixture: QueueFixture) -> CheckResult {
+    fixture.queue.send("m", "d").await?;
+    let delivery = receive_one(fixture.queue.as_ref()).await?;
+    ensure_empty(fixture.queue.as_ref(), "while the message is leased").await?;
+    ensure_empty(fixture.other.as_ref(), "while another worker has leased the message").await?;
+    fixture.queue.extend(&delivery).await?;
+    let stolen = fixture.other.extend(&Delivery { receipt: "another lease".into(), ..delivery.clone() }).await;
+    ensure!(matches!(stolen, Err(QueueError::LeaseLost(_))), "extending with a foreign receipt returns {stolen:?}");
     Ok(())
 }
 
-async fn of_many_who_receive_each_message_reaches_one(rig: QueueRig) -> Checked {
+async fn concurrent_receivers_get_different_messages(fixture: QueueFixture) -> CheckResult {
     for n in 0..40 {
-        rig.queue.send(&format!("m{n:02}"), &format!("d{n}")).await?;
+        fixture.queue.send(&format!("m{n:02}"), &format!("d{n}")).await?;
     }
     let mut tasks = JoinSet::new();
     for n in 0..8 {
-        let queue = Arc::clone(if n % 2 == 0 { &rig.queue } else { &rig.other });
+        let queue = Arc::clone(if n % 2 == 0 { &fixture.queue } else { &fixture.other });
         tasks.spawn(async move {
             let mut bodies = Vec::new();
             loop {
                 let received = queue.receive(3).await?;
                 if received.is_empty() {
-                    return Checked::Ok(bodies);
+                    return CheckResult::Ok(bodies);
                 }
                 bodies.extend(received.into_iter().map(|delivery| delivery.body));
             }
         });
     }
-    let bodies: Checked<Vec<Vec<String>>> = tasks.join_all().await.into_iter().collect();
+    let bodies: CheckResult<Vec<Vec<String>>> = tasks.join_all().await.into_iter().collect();
     let mut bodies = bodies?.concat();
     bodies.sort_unstable();
-    ensure_eq!(bodies, (0..40).map(|n| format!("m{n:02}")).collect::<Vec<_>>(), "what eight workers received");
+    ensure_eq!(bodies, (0..40).map(|n| format!("m{n:02}")).collect::<Vec<_>>(), "messages received by eight workers");
     Ok(())
 }
 
-async fn done_messages_are_gone(rig: QueueRig) -> Checked {
-    rig.queue.send("m", "d").await?;
-    let delivery = next(rig.queue.as_ref()).await?;
-    rig.queue.settle(delivery.clone(), Settlement::Done).await?;
-    is_empty(rig.queue.as_ref(), "after the message is done").await?;
-    ensure_eq!(rig.queue.depth().await?, Depth::default(), "the depth after the message is done");
-    let again = rig.queue.settle(delivery, Settlement::Retry(Duration::ZERO)).await;
-    ensure!(matches!(again, Err(QueueError::LeaseLost(_))), "settling twice gives {again:?}");
-    is_empty(rig.queue.as_ref(), "after the message is settled twice").await
+async fn an_acknowledged_message_is_removed(fixture: QueueFixture) -> CheckResult {
+    fixture.queue.send("m", "d").await?;
+    let delivery = receive_one(fixture.queue.as_ref()).await?;
+    fixture.queue.settle(delivery.clone(), Settlement::Acknowledge).await?;
+    ensure_empty(fixture.queue.as_ref(), "after the message was acknowledged").await?;
+    ensure_eq!(fixture.queue.depth().await?, QueueDepth::default(), "the depth after the message was acknowledged");
+    let again = fixture.queue.settle(delivery, Settlement::Retry(Duration::ZERO)).await;
+    ensure!(matches!(again, Err(QueueError::LeaseLost(_))), "settling twice returns {again:?}");
+    ensure_empty(fixture.queue.as_ref(), "after the message was settled twice").await
 }
 
-async fn a_retry_hides_the_message_for_a_while(rig: QueueRig) -> Checked {
-    rig.queue.send("late", "d0").await?;
-    rig.queue.send("soon", "d1").await?;
-    let delivery = next(rig.queue.as_ref()).await?;
+async fn a_retry_delays_the_message(fixture: QueueFixture) -> CheckResult {
+    fixture.queue.send("late", "d0").await?;
+    fixture.queue.send("soon", "d1").await?;
+    let delivery = receive_one(fixture.queue.as_ref()).await?;
     ensure_eq!(delivery.body, "late", "the first message");
     let settled = Instant::now();
-    rig.queue.settle(delivery, Settlement::Retry(DELAY)).await?;
-    let soon = next(rig.queue.as_ref()).await?;
-    ensure_eq!(soon.body, "soon", "the next message while the first is put off");
-    let late = next(rig.other.as_ref()).await?;
-    ensure_eq!(late.body, "late", "the message that was put off");
+    fixture.queue.settle(delivery, Settlement::Retry(DELAY)).await?;
+    let soon = receive_one(fixture.queue.as_ref()).await?;
+    ensure_eq!(soon.body, "soon", "the next message while the first is delayed");
+    let late = receive_one(fixture.other.as_ref()).await?;
+    ensure_eq!(late.body, "late", "the delayed message");
     let took = settled.elapsed();
-    ensure!(took + TICK >= DELAY, "a message put off for {DELAY:?} came back after {took:?}");
+    ensure!(took + TICK >= DELAY, "a message delayed by {DELAY:?} was delivered after {took:?}");
     Ok(())
 }
 
-async fn dead_letters_are_listed_with_their_reason(rig: QueueRig) -> Checked {
-    ensure!(rig.letters.list(None, 100).await?.is_empty(), "there are dead letters before any message");
+async fn dead_letters_are_listed_with_their_reason(fixture: QueueFixture) -> CheckResult {
+    ensure!(fixture.dead_letters.list(None, 100).await?.is_empty(), "there are dead letters before any message");
     for n in 0..2 {
         let body = format!("m{n}");
-        let id = rig.queue.send(&body, &format!("d{n}")).await?;
-        let delivery = next(rig.queue.as_ref()).await?;
+        let id = fixture.queue.send(&body, &format!("d{n}")).await?;
+        let delivery = receive_one(fixture.queue.as_ref()).await?;
         let reason = format!("reason {n}");
-        rig.queue.settle(delivery, dead(&reason)).await?;
-        let letters = rig.letters.list(None, 100).await?;
+        fixture.queue.settle(delivery, dead_letter(&reason)).await?;
+        let letters = fixture.dead_letters.list(None, 100).await?;
         ensure_eq!(letters.len(), n + 1, "the number of dead letters");
         let letter = &letters[n];
         ensure_eq!((&letter.id, &letter.body), (&id, &body), "the dead letter");
-        ensure_eq!((letter.reason.as_str(), letter.receives), (reason.as_str(), 1), "the dead letter's reason");
+        ensure_eq!(
+            (letter.reason.as_str(), letter.receives),
+            (reason.as_str(), 1),
+            "reason and receive count of the dead letter"
+        );
     }
-    is_empty(rig.queue.as_ref(), "after the messages died").await?;
-    let name = if rig.abilities.repeats == Repeats::ForAWhile { "d0 again" } else { "d0" };
-    let again = rig.queue.send("m0", name).await?;
-    ensure_eq!(next(rig.queue.as_ref()).await?.id, again, "a message sent again after it died");
+    ensure_empty(fixture.queue.as_ref(), "after the messages were dead-lettered").await?;
+    let name = if fixture.capabilities.deduplication == Deduplication::TimeWindow { "d0 again" } else { "d0" };
+    let again = fixture.queue.send("m0", name).await?;
+    ensure_eq!(receive_one(fixture.queue.as_ref()).await?.id, again, "a message sent again after it was dead-lettered");
     Ok(())
 }
 
-async fn a_repeat_adds_nothing_until_the_first_is_settled(rig: QueueRig) -> Checked {
-    let first = rig.queue.send("m", "d").await?;
-    if rig.abilities.repeats != Repeats::UntilSettled {
-        return a_repeat_loses_nothing(rig).await;
+async fn a_duplicate_is_dropped_until_the_first_is_settled(fixture: QueueFixture) -> CheckResult {
+    let first = fixture.queue.send("m", "d").await?;
+    if fixture.capabilities.deduplication != Deduplication::UntilSettled {
+        return a_duplicate_may_be_delivered(fixture).await;
     }
-    ensure_eq!(rig.other.send("m", "d").await?, first, "the name of a repeat");
-    let delivery = next(rig.queue.as_ref()).await?;
-    ensure_eq!(rig.queue.send("m", "d").await?, first, "the name of a repeat while the first is leased");
-    is_empty(rig.queue.as_ref(), "after a repeat of a leased message").await?;
-    rig.queue.settle(delivery, Settlement::Done).await?;
-    let second = rig.queue.send("m", "d").await?;
-    let delivery = next(rig.queue.as_ref()).await?;
-    ensure_eq!((&delivery.id, delivery.receives), (&second, 1), "the message sent after the first was done");
-    ensure!(second != first, "a new message has the name of one that is done");
+    ensure_eq!(fixture.other.send("m", "d").await?, first, "the ID of a duplicate");
+    let delivery = receive_one(fixture.queue.as_ref()).await?;
+    ensure_eq!(fixture.queue.send("m", "d").await?, first, "the ID of a duplicate while the first is leased");
+    ensure_empty(fixture.queue.as_ref(), "after a duplicate of a leased message").await?;
+    fixture.queue.settle(delivery, Settlement::Acknowledge).await?;
+    let second = fixture.queue.send("m", "d").await?;
+    let delivery = receive_one(fixture.queue.as_ref()).await?;
+    ensure_eq!((&delivery.id, delivery.receives), (&second, 1), "the message sent after the first was acknowledged");
+    ensure!(second != first, "a new message has the ID of an acknowledged one");
     Ok(())
 }
 
-/// Where a queue does not know repeats, each may come, and settling one does not take the other away.
-async fn a_repeat_loses_nothing(rig: QueueRig) -> Checked {
-    rig.other.send("m", "d").await?;
-    let delivery = next(rig.queue.as_ref()).await?;
-    ensure_eq!((delivery.body.as_str(), delivery.receives), ("m", 1), "the first of two");
-    rig.queue.settle(delivery, Settlement::Done).await?;
-    while let Some(delivery) = rig.queue.receive(1).await?.pop() {
-        ensure_eq!((delivery.body.as_str(), delivery.receives), ("m", 1), "the repeat");
-        rig.queue.settle(delivery, Settlement::Done).await?;
+/// A queue that does not drop duplicates delivers each, and settling one does not remove the other.
+async fn a_duplicate_may_be_delivered(fixture: QueueFixture) -> CheckResult {
+    fixture.other.send("m", "d").await?;
+    let delivery = receive_one(fixture.queue.as_ref()).await?;
+    ensure_eq!((delivery.body.as_str(), delivery.receives), ("m", 1), "the first of two duplicates");
+    fixture.queue.settle(delivery, Settlement::Acknowledge).await?;
+    while let Some(delivery) = fixture.queue.receive(1).await?.pop() {
+        ensure_eq!((delivery.body.as_str(), delivery.receives), ("m", 1), "the duplicate");
+        fixture.queue.settle(delivery, Settlement::Acknowledge).await?;
     }
-    ensure_eq!(rig.queue.depth().await?, Depth::default(), "the depth after all is done");
+    ensure_eq!(fixture.queue.depth().await?, QueueDepth::default(), "the depth after all messages were acknowledged");
     Ok(())
 }
 
-async fn receives_are_counted(rig: QueueRig) -> Checked {
-    rig.queue.send("m", "d").await?;
+async fn receives_are_counted(fixture: QueueFixture) -> CheckResult {
+    fixture.queue.send("m", "d").await?;
     for expected in 1..=4 {
-        let delivery = next(rig.queue.as_ref()).await?;
-        ensure_eq!(delivery.receives, expected, "the receives");
-        rig.queue.settle(delivery, Settlement::Retry(Duration::ZERO)).await?;
+        let delivery = receive_one(fixture.queue.as_ref()).await?;
+        ensure_eq!(delivery.receives, expected, "the receive count");
+        fixture.queue.settle(delivery, Settlement::Retry(Duration::ZERO)).await?;
     }
     Ok(())
 }
 
-async fn depth_tells_the_messages_apart(rig: QueueRig) -> Checked {
+async fn depth_counts_messages_by_state(fixture: QueueFixture) -> CheckResult {
     for n in 0..10 {
-        rig.queue.send("m", &format!("d{n}")).await?;
+        fixture.queue.send("m", &format!("d{n}")).await?;
     }
-    let settlements = [Settlement::Done, Settlement::Retry(PATIENCE * 6), Settlement::Retry(PATIENCE * 6)];
-    for settlement in settlements.into_iter().chain([dead("r")]) {
-        let delivery = next(rig.queue.as_ref()).await?;
-        rig.queue.settle(delivery, settlement).await?;
+    let settlements = [Settlement::Acknowledge, Settlement::Retry(TIMEOUT * 6), Settlement::Retry(TIMEOUT * 6)];
+    for settlement in settlements.into_iter().chain([dead_letter("r")]) {
+        let delivery = receive_one(fixture.queue.as_ref()).await?;
+        fixture.queue.settle(delivery, settlement).await?;
     }
     for _ in 0..2 {
-        next(rig.other.as_ref()).await?;
+        receive_one(fixture.other.as_ref()).await?;
     }
-    let mut depth = rig.queue.depth().await?;
-    if !rig.abilities.tells_what_is_put_off {
+    let mut depth = fixture.queue.depth().await?;
+    if !fixture.capabilities.reports_delayed {
         (depth.leased, depth.delayed) = (depth.leased.saturating_sub(2), depth.delayed + 2);
     }
-    let expected = Depth { waiting: 4, leased: 2, delayed: 2, dead: 1, oldest: depth.oldest };
+    let expected = QueueDepth { waiting: 4, leased: 2, delayed: 2, dead: 1, oldest: depth.oldest };
     ensure_eq!(depth, expected, "the depth");
     Ok(())
 }
 
-async fn an_expired_lease_is_lost_to_the_next(rig: QueueRig) -> Checked {
-    rig.queue.send("m", "d").await?;
+async fn an_expired_lease_is_lost(fixture: QueueFixture) -> CheckResult {
+    fixture.queue.send("m", "d").await?;
     let received = Instant::now();
-    let first = next(rig.queue.as_ref()).await?;
-    let second = next(rig.other.as_ref()).await?;
-    ensure!(received.elapsed() + TICK >= rig.visibility, "the lease ended after {:?}", received.elapsed());
-    ensure_eq!((&second.id, second.receives), (&first.id, 2), "the message after its lease ended");
-    let late = rig.queue.extend(&first).await;
-    ensure!(matches!(late, Err(QueueError::LeaseLost(_))), "extending a lost lease gives {late:?}");
-    for settlement in [Settlement::Done, dead("late")] {
-        let late = rig.queue.settle(first.clone(), settlement).await;
-        ensure!(matches!(late, Err(QueueError::LeaseLost(_))), "settling a lost lease gives {late:?}");
+    let first = receive_one(fixture.queue.as_ref()).await?;
+    let second = receive_one(fixture.other.as_ref()).await?;
+    ensure!(received.elapsed() + TICK >= fixture.visibility, "the lease expired after {:?}", received.elapsed());
+    ensure_eq!((&second.id, second.receives), (&first.id, 2), "the message after its lease expired");
+    let late = fixture.queue.extend(&first).await;
+    ensure!(matches!(late, Err(QueueError::LeaseLost(_))), "extending a lost lease returns {late:?}");
+    for settlement in [Settlement::Acknowledge, dead_letter("late")] {
+        let late = fixture.queue.settle(first.clone(), settlement).await;
+        ensure!(matches!(late, Err(QueueError::LeaseLost(_))), "settling a lost lease returns {late:?}");
     }
-    ensure!(rig.letters.list(None, 100).await?.is_empty(), "a lost lease made a dead letter");
-    // The same worker, too, may get the message again: its old lease is lost all the same.
-    let third = next(rig.other.as_ref()).await?;
-    let late = rig.other.settle(second, Settlement::Done).await;
-    ensure!(matches!(late, Err(QueueError::LeaseLost(_))), "settling one's own lost lease gives {late:?}");
-    rig.other.settle(third, Settlement::Done).await?;
-    is_empty(rig.queue.as_ref(), "after the message is done").await
+    ensure!(fixture.dead_letters.list(None, 100).await?.is_empty(), "a lost lease made a dead letter");
+    // A worker that receives the message again loses its old lease too.
+    let third = receive_one(fixture.other.as_ref()).await?;
+    let late = fixture.other.settle(second, Settlement::Acknowledge).await;
+    ensure!(matches!(late, Err(QueueError::LeaseLost(_))), "settling the worker's own lost lease returns {late:?}");
+    fixture.other.settle(third, Settlement::Acknowledge).await?;
+    ensure_empty(fixture.queue.as_ref(), "after the message was acknowledged").await
 }
 
-async fn an_extended_lease_holds(rig: QueueRig) -> Checked {
-    // A machine that stalls for longer than the lease proves nothing: then the check begins again.
+async fn an_extended_lease_stays_valid(fixture: QueueFixture) -> CheckResult {
+    // A machine that stalls for longer than the lease makes the result meaningless, so the check starts over.
     'stalled: for n in 0..5 {
-        rig.queue.send("m", &format!("d{n}")).await?;
-        let delivery = next(rig.queue.as_ref()).await?;
+        fixture.queue.send("m", &format!("d{n}")).await?;
+        let delivery = receive_one(fixture.queue.as_ref()).await?;
         let started = Instant::now();
-        while started.elapsed() < rig.visibility.mul_f32(2.5) {
+        while started.elapsed() < fixture.visibility.mul_f32(2.5) {
             let extended = Instant::now();
-            let extension = rig.queue.extend(&delivery).await;
-            sleep(rig.visibility / 4).await;
-            let stolen = rig.other.receive(1).await?.pop();
-            if extended.elapsed() >= rig.visibility / 2 {
+            let extension = fixture.queue.extend(&delivery).await;
+            sleep(fixture.visibility / 4).await;
+            let stolen = fixture.other.receive(1).await?.pop();
+            if extended.elapsed() >= fixture.visibility / 2 {
                 if let Some(delivery) = stolen {
-                    rig.other.settle(delivery, Settlement::Done).await?;
+                    fixture.other.settle(delivery, Settlement::Acknowledge).await?;
                 }
-                let _ = rig.queue.settle(delivery, Settlement::Done).await;
+                let _ = fixture.queue.settle(delivery, Settlement::Acknowledge).await;
                 continue 'stalled;
             }
             extension?;
-            ensure!(stolen.is_none(), "an extended lease was given to another");
+            ensure!(stolen.is_none(), "a message with an extended lease was delivered to another worker");
         }
-        rig.queue.settle(delivery, Settlement::Done).await?;
+        fixture.queue.settle(delivery, Settlement::Acknowledge).await?;
         return Ok(());
     }
-    Err("the machine is too slow to keep a lease".into())
+    Err("the machine stalled in all five attempts".into())
 }

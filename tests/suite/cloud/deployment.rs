@@ -1,4 +1,4 @@
-//! What deploys the worker: judged by linters, compared with settings and program, and rehearsed.
+//! Deployment files: checked by linters, compared with settings and program, and deployed to an emulator.
 
 use std::process::Command;
 
@@ -12,16 +12,16 @@ fn program(name: &str) -> Command {
 
 fn check(command: &mut Command) {
     let output = command.output().unwrap();
-    let [said, complained] = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-    assert!(output.status.success(), "{said}{complained}");
+    let [stdout, stderr] = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    assert!(output.status.success(), "{stdout}{stderr}");
 }
 
 #[test]
-fn what_deploys_the_worker_has_no_findings_and_agrees_with_it() {
+fn deployment_files_pass_the_linters_and_match_the_program() {
     check(&mut program("lint"));
 }
 
 #[test]
-fn roles_let_a_worker_do_its_work_and_nothing_else() {
+fn roles_allow_what_a_worker_needs_and_nothing_else() {
     check(program("rehearse").arg(binary()));
 }

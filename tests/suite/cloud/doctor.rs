@@ -1,4 +1,4 @@
-//! What `sparks doctor` says of an account, well and broken.
+//! `sparks doctor` on an AWS account, healthy and misconfigured.
 
 use std::time::{Duration, SystemTime};
 
@@ -11,7 +11,7 @@ use aws_sdk_s3::{primitives::DateTime, primitives::DateTimeFormat, types::Notifi
 use aws_sdk_sqs::types::QueueAttributeName;
 use serde_json::Value;
 use sparks_aws::{Connection, SqsQueue};
-use sparks_tests::proxy::{Proxy, denied};
+use sparks_tests::proxy::{Proxy, access_denied_response};
 
 use super::account::{Account, BUCKET};
 
@@ -22,7 +22,7 @@ async fn account() -> Account {
     Account::new(&topics).await
 }
 
-/// What the doctor says, and its exit code.
+/// The findings of `sparks doctor` and its exit code.
 struct Examination {
     code: Option<i32>,
     findings: Vec<Value>,
@@ -42,14 +42,14 @@ impl Examination {
         self.findings.iter().filter(|finding| finding["state"] != state).collect()
     }
 
-    /// This is seen about that, with a remedy; and the exit code is what the state asks for.
-    fn has(&self, state: &str, what: &str, seen: &str) {
-        let is_it = |finding: &&Value| {
-            let says = |field: &str, words: &str| finding[field].as_str().unwrap().contains(words);
-            says("what", what) && says("seen", seen)
+    /// Asserts that there is a finding with this state, subject and observation and a remedy, and that the exit code matches the state.
+    fn has(&self, state: &str, subject: &str, observation: &str) {
+        let matches = |finding: &&Value| {
+            let contains = |field: &str, text: &str| finding[field].as_str().unwrap().contains(text);
+            contains("what", subject) && contains("seen", observation)
         };
-        let found = self.findings.iter().find(is_it);
-        let found = found.unwrap_or_else(|| panic!("{what}: {seen}: not in {:#?}", self.others_than("ok")));
+        let found = self.findings.iter().find(matches);
+        let found = found.unwrap_or_else(|| panic!("{subject}: {observation}: not in {:#?}", self.others_than("ok")));
         assert_eq!(found["state"], state, "{found}");
         assert!(found["remedy"].as_str().is_some_and(|remedy| !remedy.is_empty()), "{found}");
         if state == "fail" {
@@ -66,7 +66,7 @@ async fn rows(connection: &Connection) -> Vec<i32> {
     counts
 }
 
-/// How many messages wait, and how many are put off, in each queue.
+/// Returns the number of waiting and of delayed messages of each queue.
 async fn messages(connection: &Connection) -> Vec<Option<String>> {
     let mut counts = Vec::new();
     for queue in ["sparks-work", "sparks-dead-letters"] {
@@ -80,7 +80,7 @@ async fn messages(connection: &Connection) -> Vec<Option<String>> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn after_setup_all_is_well_and_looking_leaves_no_trace() {
+async fn after_setup_every_check_passes_and_nothing_is_changed() {
     let account = account().await;
     let (connection, proxy) = (account.emulator.connect().await, Proxy::start(&account.emulator.endpoint()).await);
     let before = (rows(&connection).await, messages(&connection).await);
@@ -91,69 +91,70 @@ async fn after_setup_all_is_well_and_looking_leaves_no_trace() {
     assert_eq!((rows(&connection).await, messages(&connection).await), before);
     let objects = connection.s3().list_objects_v2().bucket(BUCKET).send().await.unwrap();
     assert_eq!(objects.key_count(), Some(0));
-    let seen = proxy.take_seen();
-    assert!(seen.len() > 30 && !seen.iter().any(|target| target.contains("ReceiveMessage")), "{seen:#?}");
+    let requests = proxy.take_requests();
+    assert!(requests.len() > 30 && !requests.iter().any(|target| target.contains("ReceiveMessage")), "{requests:#?}");
     let text = account.text(["doctor"]);
-    assert!(text.ends_with("a worker would work here\n") && !text.contains('\x1b'), "{text}");
+    assert!(text.ends_with("a worker can run here\n") && !text.contains('\x1b'), "{text}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn an_account_without_anything_says_what_is_missing() {
+async fn missing_resources_and_credentials_are_reported() {
     let account = account().await;
     let mut command = account.command(["doctor", "--json"]);
     command.env("SPARKS_AWS_TABLE", "other").env("SPARKS_AWS_QUEUE", "other").env("SPARKS_BUCKET", "other");
     let output = command.env("SPARKS_AWS_EVENTS_TOPIC", "other").output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     let text = String::from_utf8(output.stdout).unwrap();
-    for what in ["table other", "queue other", "bucket other", "topic other"] {
-        let line = text.lines().find(|line| line.contains(&format!("\"what\":\"{what}\""))).unwrap();
+    for subject in ["table other", "queue other", "bucket other", "topic other"] {
+        let line = text.lines().find(|line| line.contains(&format!("\"what\":\"{subject}\""))).unwrap();
         assert!(line.contains("\"fail\"") && line.contains("sparks setup"), "{line}");
     }
-    let mut nobody = account.command(["doctor", "--json"]);
-    nobody.env_remove("AWS_ACCESS_KEY_ID").env_remove("AWS_SECRET_ACCESS_KEY").env("HOME", "/nowhere");
-    let output = nobody.output().unwrap();
+    let mut without_credentials = account.command(["doctor", "--json"]);
+    without_credentials.env_remove("AWS_ACCESS_KEY_ID").env_remove("AWS_SECRET_ACCESS_KEY").env("HOME", "/nowhere");
+    let output = without_credentials.output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(1), "{text}");
     assert!(text.lines().last().unwrap().contains("AWS_PROFILE"), "{text}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn tables_of_another_shape_are_told() {
+async fn misconfigured_tables_are_reported() {
     let account = account().await;
     let client = account.emulator.connect().await.dynamodb();
-    let gone = DeleteGlobalSecondaryIndexAction::builder().index_name(BY_TYPE).build().unwrap();
+    let deletion = DeleteGlobalSecondaryIndexAction::builder().index_name(BY_TYPE).build().unwrap();
     let update = |update| client.update_table().table_name("sparks").global_secondary_index_updates(update).send();
-    update(GlobalSecondaryIndexUpdate::builder().delete(gone).build()).await.unwrap();
-    Examination::of(&account, None).has("fail", BY_TYPE, "not there");
+    update(GlobalSecondaryIndexUpdate::builder().delete(deletion).build()).await.unwrap();
+    Examination::of(&account, None).has("fail", BY_TYPE, "does not exist");
 
     let key = |name: &str, kind| KeySchemaElement::builder().attribute_name(name).key_type(kind).build().unwrap();
     let text = |name: &str| {
         let text = AttributeDefinition::builder().attribute_name(name).attribute_type(ScalarAttributeType::S);
         text.build().unwrap()
     };
-    let partly = CreateGlobalSecondaryIndexAction::builder()
+    let keys_only = CreateGlobalSecondaryIndexAction::builder()
         .index_name(BY_TYPE)
         .set_key_schema(Some(vec![key("entityType", KeyType::Hash), key("PK", KeyType::Range)]))
         .projection(Projection::builder().projection_type(ProjectionType::KeysOnly).build())
         .build()
         .unwrap();
-    let made = client.update_table().table_name("sparks");
-    let made = made.attribute_definitions(text("PK")).attribute_definitions(text("entityType"));
-    let made = made.global_secondary_index_updates(GlobalSecondaryIndexUpdate::builder().create(partly).build());
-    made.send().await.unwrap();
+    let creation = client.update_table().table_name("sparks");
+    let creation = creation.attribute_definitions(text("PK")).attribute_definitions(text("entityType"));
+    let creation =
+        creation.global_secondary_index_updates(GlobalSecondaryIndexUpdate::builder().create(keys_only).build());
+    creation.send().await.unwrap();
     Examination::of(&account, None).has("fail", BY_TYPE, "does not hold all attributes");
 
-    let backed = PointInTimeRecoverySpecification::builder().point_in_time_recovery_enabled(true).build().unwrap();
-    let back_up = client.update_continuous_backups().table_name("sparks-faces");
-    back_up.point_in_time_recovery_specification(backed).send().await.unwrap();
+    let recovery = PointInTimeRecoverySpecification::builder().point_in_time_recovery_enabled(true).build().unwrap();
+    let backups = client.update_continuous_backups().table_name("sparks-faces");
+    backups.point_in_time_recovery_specification(recovery).send().await.unwrap();
     client.update_table().table_name("sparks-events").deletion_protection_enabled(false).send().await.unwrap();
     let examined = Examination::of(&account, None);
-    examined.has("warn", "recovery of table sparks-faces", "could be had back");
+    examined.has("warn", "recovery of table sparks-faces", "could be restored");
     examined.has("warn", "protection of table sparks-events", "by mistake");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn queues_and_news_that_are_broken_are_told() {
+async fn misconfigured_queues_and_notifications_are_reported() {
     let account = account().await;
     let connection = account.emulator.connect().await;
     let (client, sns) = (connection.sqs(), connection.sns());
@@ -166,51 +167,52 @@ async fn queues_and_news_that_are_broken_are_told() {
     set(&work, QueueAttributeName::Policy, "").await;
     set(&dead, QueueAttributeName::MessageRetentionPeriod, "3600").await;
     let examined = Examination::of(&account, None);
-    examined.has("fail", "visibility of queue sparks-work", "10 s, and a lease of a worker is 60 s");
-    examined.has("fail", "to send to queue sparks-work", "does not let it");
-    examined.has("warn", "keeps letters", "3600 s");
+    examined.has("fail", "visibility timeout of queue sparks-work", "10 s, shorter than the worker's 60 s");
+    examined.has("fail", "to send to queue sparks-work", "does not allow it");
+    examined.has("warn", "retention of queue", "3600 s");
 
     let redrive =
         r#"{"deadLetterTargetArn":"arn:aws:sqs:eu-central-1:000000000000:sparks-dead-letters","maxReceiveCount":2}"#;
     set(&work, QueueAttributeName::RedrivePolicy, redrive).await;
-    Examination::of(&account, None).has("warn", "dead letters of queue", "before the worker gives up after 5");
+    Examination::of(&account, None).has("warn", "redrive policy of queue", "less than the worker's 5 attempts");
     set(&work, QueueAttributeName::RedrivePolicy, "").await;
-    Examination::of(&account, None).has("fail", "dead letters of queue sparks-work", "none");
+    Examination::of(&account, None).has("fail", "redrive policy of queue sparks-work", "none");
 
     let topic = format!("arn:aws:sns:eu-central-1:000000000000:{}", "uploads");
-    let heard = sns.list_subscriptions_by_topic().topic_arn(&topic).send().await.unwrap().subscriptions.unwrap();
-    for subscription in heard {
+    let subscriptions =
+        sns.list_subscriptions_by_topic().topic_arn(&topic).send().await.unwrap().subscriptions.unwrap();
+    for subscription in subscriptions {
         sns.unsubscribe().subscription_arn(subscription.subscription_arn.unwrap()).send().await.unwrap();
     }
-    Examination::of(&account, None).has("fail", "news of originals/", "does not hear");
+    Examination::of(&account, None).has("fail", "event notifications for originals/", "is not subscribed to");
 
     let put = connection.s3().put_bucket_notification_configuration().bucket(BUCKET);
     put.notification_configuration(NotificationConfiguration::builder().build()).send().await.unwrap();
     let examined = Examination::of(&account, None);
-    examined.has("fail", "news of originals/", "nobody tells queue sparks-work");
-    examined.has("warn", "news of profiles/", "nobody tells queue sparks-work");
+    examined.has("fail", "event notifications for originals/", "not sent to queue sparks-work");
+    examined.has("warn", "event notifications for profiles/", "not sent to queue sparks-work");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_fifo_queue_needs_another_beside_it_and_somebody_else_who_tells_it() {
+async fn a_fifo_queue_needs_a_standard_queue_and_eventbridge() {
     let fifo = [
         ("SPARKS_AWS_QUEUE", "work.fifo"),
         ("SPARKS_AWS_DEAD_LETTER_QUEUE", "dead.fifo"),
         ("SPARKS_AWS_WAITING_QUEUE", "waiting"),
     ];
     let account = Account::new(&fifo).await;
-    Examination::of(&account, None).has("fail", "news of originals/", "nobody tells queue work.fifo");
+    Examination::of(&account, None).has("fail", "event notifications for originals/", "not sent to queue work.fifo");
     let bridge = aws_sdk_s3::types::EventBridgeConfiguration::builder().build();
-    let told = NotificationConfiguration::builder().event_bridge_configuration(bridge).build();
+    let configuration = NotificationConfiguration::builder().event_bridge_configuration(bridge).build();
     let put = account.emulator.connect().await.s3().put_bucket_notification_configuration().bucket(BUCKET);
-    put.notification_configuration(told).send().await.unwrap();
+    put.notification_configuration(configuration).send().await.unwrap();
     let examined = Examination::of(&account, None);
-    examined.has("warn", "news of originals/", "EventBridge");
+    examined.has("warn", "event notifications for originals/", "EventBridge");
     assert_eq!(examined.code, Some(0), "{:#?}", examined.others_than("ok"));
     let connection = account.emulator.connect().await;
     let work = SqsQueue::url(&connection, "work.fifo").await.unwrap();
-    let strict = connection.sqs().set_queue_attributes().queue_url(work);
-    strict.attributes(QueueAttributeName::ContentBasedDeduplication, "false").send().await.unwrap();
+    let change = connection.sqs().set_queue_attributes().queue_url(work);
+    change.attributes(QueueAttributeName::ContentBasedDeduplication, "false").send().await.unwrap();
     Examination::of(&account, None).has("warn", "deduplication of queue work.fifo", "EventBridge cannot send to it");
 
     let with = |name: &str, value: &str| {
@@ -218,20 +220,26 @@ async fn a_fifo_queue_needs_another_beside_it_and_somebody_else_who_tells_it() {
         assert_eq!(output.status.code(), Some(1));
         String::from_utf8(output.stdout).unwrap()
     };
-    let lacking = with("SPARKS_AWS_WAITING_QUEUE", "");
-    assert!(lacking.contains("fail  kinds of queues: a FIFO queue cannot put off"), "{lacking}");
-    let deaf = with("SPARKS_AWS_UPLOADS_TOPIC", "uploads");
-    assert!(deaf.contains("fail  kinds of queues: work is FIFO, and hears nothing"), "{deaf}");
-    assert!(deaf.contains("leave aws.uploads_topic empty"), "{deaf}");
+    let without_waiting_queue = with("SPARKS_AWS_WAITING_QUEUE", "");
+    assert!(
+        without_waiting_queue.contains("fail  queue types: SQS cannot delay single messages of a FIFO work queue"),
+        "{without_waiting_queue}"
+    );
+    let with_topic = with("SPARKS_AWS_UPLOADS_TOPIC", "uploads");
+    assert!(
+        with_topic.contains("fail  queue types: the work queue is FIFO and cannot receive event notifications"),
+        "{with_topic}"
+    );
+    assert!(with_topic.contains("leave aws.uploads_topic empty"), "{with_topic}");
     let mixed = with("SPARKS_AWS_DEAD_LETTER_QUEUE", "waiting");
-    assert!(mixed.contains("fail  kinds of queues: work is FIFO, dead letters are standard"), "{mixed}");
+    assert!(mixed.contains("fail  queue types: the work queue is FIFO, the dead-letter queue is standard"), "{mixed}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn what_a_worker_may_not_do_is_told_with_the_action() {
+async fn a_missing_permission_is_reported_with_its_action() {
     let account = account().await;
     let proxy = Proxy::start(&account.emulator.endpoint()).await;
-    for (part, action, what) in [
+    for (target_prefix, action, subject) in [
         ("DynamoDB_20120810.TransactWriteItems", "dynamodb:UpdateItem", "writing table sparks"),
         ("DynamoDB_20120810.GetItem", "dynamodb:GetItem", "reading table sparks"),
         ("DynamoDB_20120810.Query", "dynamodb:Query", "reading table sparks-events"),
@@ -240,21 +248,29 @@ async fn what_a_worker_may_not_do_is_told_with_the_action() {
         ("PUT /photos/processed/", "s3:PutObject", "writing processed/"),
         ("GET /photos/originals/", "s3:GetObject", "reading originals/"),
         ("AmazonSQS.SendMessage", "sqs:SendMessage", "sending to queue sparks-work"),
-        ("AmazonSQS.ChangeMessageVisibility", "sqs:ChangeMessageVisibility", "leases and deletions"),
+        (
+            "AmazonSQS.ChangeMessageVisibility",
+            "sqs:ChangeMessageVisibility",
+            "changing visibility timeouts and deleting",
+        ),
     ] {
-        proxy.judge(move |target, _| target.starts_with(part).then(|| denied(target, action)));
-        Examination::of(&account, Some(&proxy.endpoint())).has("fail", what, action);
+        proxy.intercept(move |target, _| {
+            target.starts_with(target_prefix).then(|| access_denied_response(target, action))
+        });
+        Examination::of(&account, Some(&proxy.endpoint())).has("fail", subject, action);
     }
-    // What only an operator may see is no reason that a worker should not work.
-    let see = "DynamoDB_20120810.Describe";
-    proxy.judge(move |target, _| target.starts_with(see).then(|| denied(target, "dynamodb:DescribeTable")));
+    // A permission that only operators need is a warning.
+    let describe = "DynamoDB_20120810.Describe";
+    proxy.intercept(move |target, _| {
+        target.starts_with(describe).then(|| access_denied_response(target, "dynamodb:DescribeTable"))
+    });
     let examined = Examination::of(&account, Some(&proxy.endpoint()));
-    examined.has("warn", "table sparks", "not looked at");
+    examined.has("warn", "table sparks", "not checked");
     assert_eq!(examined.code, Some(0), "{:#?}", examined.others_than("ok"));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn services_are_where_the_environment_says() {
+async fn endpoints_come_from_the_environment_and_settings() {
     let account = account().await;
     let mut command = account.command(["doctor", "--json"]);
     command.env("SPARKS_AWS_ENDPOINT", "").env("AWS_ENDPOINT_URL", "http://127.0.0.1:9");
@@ -263,32 +279,33 @@ async fn services_are_where_the_environment_says() {
     }
     let output = command.output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stdout));
-    // What the settings say counts more.
-    let silent = account.command(["doctor"]).env("SPARKS_AWS_ENDPOINTS_SQS", "http://127.0.0.1:9").output().unwrap();
-    assert_eq!(silent.status.code(), Some(1));
+    // Settings override the environment variables of the SDK.
+    let unreachable =
+        account.command(["doctor"]).env("SPARKS_AWS_ENDPOINTS_SQS", "http://127.0.0.1:9").output().unwrap();
+    assert_eq!(unreachable.status.code(), Some(1));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_clock_that_is_off_is_told() {
+async fn a_wrong_clock_is_reported() {
     let account = account().await;
     let proxy = Proxy::start(&account.emulator.endpoint()).await;
     for (seconds, state) in [(600, "fail"), (60, "warn")] {
         let then = DateTime::from(SystemTime::now() - Duration::from_secs(seconds));
         proxy.set_date(&then.fmt(DateTimeFormat::HttpDate).unwrap());
-        Examination::of(&account, Some(&proxy.endpoint())).has(state, "clock", "s from that of S3");
+        Examination::of(&account, Some(&proxy.endpoint())).has(state, "clock", "s from the clock of S3");
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn persons_without_a_log_are_told_and_no_worker_founds_them_again() {
+async fn persons_without_a_log_fail_and_no_worker_starts() {
     let account = account().await;
     let text = |text: &str| AttributeValue::S(text.to_owned());
     let put = account.emulator.connect().await.dynamodb().put_item().table_name("sparks");
     let put = put.item("PK", text("UNKNOWN_PERSONS")).item("SK", text("UNKNOWN_PERSONS"));
     put.item("limit", AttributeValue::N("7".into())).send().await.unwrap();
-    Examination::of(&account, None).has("fail", "persons that the log does not know", "UNKNOWN_PERSONS is at 7");
+    Examination::of(&account, None).has("fail", "persons missing from the event log", "UNKNOWN_PERSONS is at 7");
     let output = account.run(["run", "--drain"]);
-    let words = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(2), "{words}");
-    assert!(words.contains("at 7") && words.contains("sparks adopt"), "{words}");
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{text}");
+    assert!(text.contains("at 7") && text.contains("sparks adopt"), "{text}");
 }

@@ -1,8 +1,8 @@
-//! Known faces in a Pinecone index, each operation as the port asks for it.
+//! The Pinecone adapter on a local Pinecone server.
 
-mod client;
-mod strictness;
-mod trouble;
+mod failures;
+mod official_client;
+mod server_validation;
 
 use std::{
     sync::Arc,
@@ -10,29 +10,29 @@ use std::{
 };
 
 use sparks_domain::{Candidate, FaceBox, FaceId, PersonId, Signature};
-use sparks_engine::{Collection, Lesson, Pixels, Probe, Secret, State};
-use sparks_pinecone::{Access, Operation, Pinecone};
+use sparks_engine::{Enrollment, FaceCollection, FindingStatus, Pixels, Probe, Secret};
+use sparks_pinecone::{Operation, Pinecone, PineconeConfig};
 use sparks_tests::{
-    pinecone::PineconeServer,
+    pinecone_server::PineconeServer,
     samples::{face, image, person},
 };
 
-/// How long signatures are.
+/// The length of signatures.
 const DIMENSIONS: usize = 16;
 const MODEL: &str = "synthetic-1";
 const OTHER_MODEL: &str = "dlib+mobilefacenet-1";
 
-fn access(server: &PineconeServer, key: &str, namespace: &str) -> Access {
-    Access { host: server.endpoint(), key: Secret::new(key), namespace: namespace.to_owned() }
+fn config(server: &PineconeServer, key: &str, namespace: &str) -> PineconeConfig {
+    PineconeConfig { host: server.endpoint(), key: Secret::new(key), namespace: namespace.to_owned() }
 }
 
-async fn empty() -> (PineconeServer, Pinecone) {
+async fn empty_index() -> (PineconeServer, Pinecone) {
     let server = PineconeServer::start(DIMENSIONS).await;
-    let index = Pinecone::new(&access(&server, PineconeServer::KEY, "sparks")).unwrap();
+    let index = Pinecone::new(&config(&server, PineconeServer::KEY, "sparks")).unwrap();
     (server, index)
 }
 
-/// In the plane of the first two dimensions, so far from the first.
+/// Returns a signature in the plane of the first two dimensions, at this angle from the first.
 fn signature(angle: f32) -> Signature {
     let mut vector = [0.0; DIMENSIONS];
     (vector[0], vector[1]) = (angle.cos(), angle.sin());
@@ -45,14 +45,14 @@ fn probe(model: &str, signature: Option<Signature>) -> Probe {
     Probe { pixels, bounds, others: Vec::new(), model: model.to_owned(), signature }
 }
 
-/// The person is seen in the photo with this number.
-fn lesson(number: u32, photo: u64, model: &str, angle: f32) -> Lesson {
+/// Returns the enrollment of a face of this person in this photo.
+fn enrollment(number: u32, photo: u64, model: &str, angle: f32) -> Enrollment {
     let face = face(&image(photo), 0);
-    Lesson { person: person(number), face, is_first: false, probe: probe(model, Some(signature(angle))) }
+    Enrollment { person: person(number), face, is_first: false, probe: probe(model, Some(signature(angle))) }
 }
 
-fn named(lesson: &Lesson) -> (PersonId, FaceId) {
-    (lesson.person, lesson.face.clone())
+fn face_of(enrollment: &Enrollment) -> (PersonId, FaceId) {
+    (enrollment.person, enrollment.face.clone())
 }
 
 async fn nearest(index: &Pinecone, model: &str, angle: f32, most: usize) -> Vec<(u32, f32)> {
@@ -60,7 +60,7 @@ async fn nearest(index: &Pinecone, model: &str, angle: f32, most: usize) -> Vec<
     found.iter().map(|Candidate { person, similarity }| (person.number(), *similarity)).collect()
 }
 
-fn who(found: &[(u32, f32)]) -> Vec<u32> {
+fn numbers(found: &[(u32, f32)]) -> Vec<u32> {
     found.iter().map(|(number, _)| *number).collect()
 }
 
@@ -69,145 +69,152 @@ fn calls(index: &Pinecone, operation: Operation) -> u64 {
 }
 
 #[tokio::test]
-async fn the_nearest_come_first_and_nobody_twice() {
-    let (_server, index) = empty().await;
-    assert_eq!(nearest(&index, MODEL, 0.0, 5).await, [], "nobody is known");
+async fn candidates_are_sorted_and_each_person_occurs_once() {
+    let (_server, index) = empty_index().await;
+    assert_eq!(nearest(&index, MODEL, 0.0, 5).await, [], "the index is empty");
     let angles = [(4, 0.5), (1, 1.5), (2, 0.2), (3, 0.9), (1, 0.1), (5, 0.5), (2, 1.2)];
-    let lessons: Vec<Lesson> = (0..).zip(angles).map(|(n, (number, angle))| lesson(number, n, MODEL, angle)).collect();
-    index.learn(&lessons, false).await.unwrap();
+    let enrollments: Vec<Enrollment> =
+        (0..).zip(angles).map(|(n, (number, angle))| enrollment(number, n, MODEL, angle)).collect();
+    index.enroll(&enrollments, false).await.unwrap();
     let found = nearest(&index, MODEL, 0.0, 9).await;
-    assert_eq!(who(&found), [1, 2, 4, 5, 3], "the lower number first where equally near");
+    assert_eq!(numbers(&found), [1, 2, 4, 5, 3], "the lower number first at equal similarity");
     for ((_, similarity), angle) in found.iter().zip([0.1, 0.2, 0.5, 0.5, 0.9]) {
         let exact = signature(0.0).similarity(&signature(angle));
         assert!((similarity - exact).abs() < 1e-4, "{similarity} is not {exact}");
-        assert_eq!(Candidate::rounded(person(1), *similarity).similarity, *similarity, "rounded as a gallery does");
+        assert_eq!(Candidate::rounded(person(1), *similarity).similarity, *similarity, "rounded as in a gallery");
     }
-    assert_eq!(who(&nearest(&index, MODEL, 0.0, 2).await), [1, 2]);
+    assert_eq!(numbers(&nearest(&index, MODEL, 0.0, 2).await), [1, 2]);
     assert_eq!(calls(&index, Operation::Query), 3);
 }
 
 #[tokio::test]
-async fn whoever_has_no_signature_costs_nothing() {
-    let (server, index) = empty().await;
-    let lesson = Lesson { probe: probe(MODEL, None), ..lesson(1, 1, MODEL, 0.0) };
-    index.learn(std::slice::from_ref(&lesson), false).await.unwrap();
-    assert!(index.nearest(&lesson.probe, 5).await.unwrap().is_empty());
+async fn probes_without_a_signature_need_no_call() {
+    let (server, index) = empty_index().await;
+    let enrollment = Enrollment { probe: probe(MODEL, None), ..enrollment(1, 1, MODEL, 0.0) };
+    index.enroll(std::slice::from_ref(&enrollment), false).await.unwrap();
+    assert!(index.nearest(&enrollment.probe, 5).await.unwrap().is_empty());
     assert!(index.nearest(&probe(MODEL, Some(signature(0.0))), 0).await.unwrap().is_empty());
-    assert!(index.compare(&lesson.probe, &[(person(1), lesson.probe.clone())]).await.unwrap().is_empty());
-    index.learn(&[], true).await.unwrap();
-    index.unlearn(&image(1), &[]).await.unwrap();
-    index.forget(&[]).await.unwrap();
+    assert!(index.compare(&enrollment.probe, &[(person(1), enrollment.probe.clone())]).await.unwrap().is_empty());
+    index.enroll(&[], true).await.unwrap();
+    index.remove_photo(&image(1), &[]).await.unwrap();
+    index.remove_persons(&[]).await.unwrap();
     assert!(server.take_calls().is_empty());
 }
 
 #[tokio::test]
-async fn lessons_are_written_in_batches_and_again_changes_nothing() {
-    let (server, index) = empty().await;
-    let lessons: Vec<Lesson> = (0..250).map(|n| lesson(n as u32 % 7 + 1, n, MODEL, 0.01 * n as f32)).collect();
+async fn enrollments_are_upserted_in_batches_and_repeating_is_harmless() {
+    let (server, index) = empty_index().await;
+    let enrollments: Vec<Enrollment> =
+        (0..250).map(|n| enrollment(n as u32 % 7 + 1, n, MODEL, 0.01 * n as f32)).collect();
     for again in [false, true] {
-        index.learn(&lessons, again).await.unwrap();
+        index.enroll(&enrollments, again).await.unwrap();
         assert_eq!(server.ids("sparks:synthetic-1").len(), 250);
     }
     assert_eq!(calls(&index, Operation::Upsert), 6);
-    index.learn(&[lessons[0].clone(), lessons[0].clone()], true).await.unwrap();
+    index.enroll(&[enrollments[0].clone(), enrollments[0].clone()], true).await.unwrap();
     assert_eq!(server.ids("sparks:synthetic-1").len(), 250);
-    let faces: Vec<_> = lessons.iter().map(named).collect();
+    let faces: Vec<_> = enrollments.iter().map(face_of).collect();
     let kept = index.fetch(MODEL, &faces).await.unwrap();
     assert_eq!(kept.len(), 250);
     for kept in kept {
-        let lesson = lessons.iter().find(|lesson| named(lesson) == (kept.person, kept.face.clone())).unwrap();
-        assert!(kept.signature.similarity(lesson.probe.signature.as_ref().unwrap()) > 0.9999);
+        let enrollment =
+            enrollments.iter().find(|enrollment| face_of(enrollment) == (kept.person, kept.face.clone())).unwrap();
+        assert!(kept.signature.similarity(enrollment.probe.signature.as_ref().unwrap()) > 0.9999);
     }
 }
 
 #[tokio::test]
-async fn models_never_meet() {
-    let (server, index) = empty().await;
-    index.learn(&[lesson(1, 1, MODEL, 0.0), lesson(2, 1, OTHER_MODEL, 0.0)], false).await.unwrap();
-    assert_eq!(who(&nearest(&index, MODEL, 0.0, 9).await), [1]);
-    assert_eq!(who(&nearest(&index, OTHER_MODEL, 0.0, 9).await), [2]);
+async fn embeddings_of_different_models_are_never_compared() {
+    let (server, index) = empty_index().await;
+    index.enroll(&[enrollment(1, 1, MODEL, 0.0), enrollment(2, 1, OTHER_MODEL, 0.0)], false).await.unwrap();
+    assert_eq!(numbers(&nearest(&index, MODEL, 0.0, 9).await), [1]);
+    assert_eq!(numbers(&nearest(&index, OTHER_MODEL, 0.0, 9).await), [2]);
     assert_eq!(nearest(&index, "another", 0.0, 9).await, []);
     assert_eq!(server.namespaces(), ["sparks:dlib~2Bmobilefacenet-1", "sparks:synthetic-1"]);
 }
 
 #[tokio::test]
-async fn a_photo_is_unlearnt_whatever_model_saw_it() {
-    let (_server, index) = empty().await;
-    let lessons = [lesson(1, 1, MODEL, 0.0), lesson(1, 1, OTHER_MODEL, 0.0), lesson(1, 2, MODEL, 0.5)];
-    index.learn(&lessons, false).await.unwrap();
-    index.unlearn(&image(1), &[person(1)]).await.unwrap();
+async fn removing_a_photo_removes_its_faces_of_all_models() {
+    let (_server, index) = empty_index().await;
+    let enrollments = [enrollment(1, 1, MODEL, 0.0), enrollment(1, 1, OTHER_MODEL, 0.0), enrollment(1, 2, MODEL, 0.5)];
+    index.enroll(&enrollments, false).await.unwrap();
+    index.remove_photo(&image(1), &[person(1)]).await.unwrap();
     assert_eq!(nearest(&index, OTHER_MODEL, 0.0, 9).await, []);
     let left = nearest(&index, MODEL, 0.5, 9).await;
-    assert_eq!(left, [(1, 1.0)], "by another photo");
-    index.unlearn(&image(1), &[person(1)]).await.unwrap();
+    assert_eq!(left, [(1, 1.0)], "matched by another photo");
+    index.remove_photo(&image(1), &[person(1)]).await.unwrap();
 }
 
 #[tokio::test]
-async fn somebody_is_forgotten_page_by_page() {
-    let (server, index) = empty().await;
-    let mut lessons: Vec<Lesson> = (0..230).map(|n| lesson(1, n, MODEL, 0.01)).collect();
-    lessons.extend([lesson(12, 300, MODEL, 0.02), lesson(1, 301, OTHER_MODEL, 0.0), lesson(2, 302, MODEL, 0.03)]);
-    index.learn(&lessons, false).await.unwrap();
-    // Another process forgets: it knows neither the models nor the faces.
-    let other = Pinecone::new(&access(&server, PineconeServer::KEY, "sparks")).unwrap();
-    other.forget(&[person(1), person(2)]).await.unwrap();
-    assert_eq!(who(&nearest(&index, MODEL, 0.0, 9).await), [12]);
+async fn removing_a_person_reads_all_pages() {
+    let (server, index) = empty_index().await;
+    let mut enrollments: Vec<Enrollment> = (0..230).map(|n| enrollment(1, n, MODEL, 0.01)).collect();
+    enrollments.extend([
+        enrollment(12, 300, MODEL, 0.02),
+        enrollment(1, 301, OTHER_MODEL, 0.0),
+        enrollment(2, 302, MODEL, 0.03),
+    ]);
+    index.enroll(&enrollments, false).await.unwrap();
+    // Another process, which has enrolled no faces, removes them.
+    let other = Pinecone::new(&config(&server, PineconeServer::KEY, "sparks")).unwrap();
+    other.remove_persons(&[person(1), person(2)]).await.unwrap();
+    assert_eq!(numbers(&nearest(&index, MODEL, 0.0, 9).await), [12]);
     assert_eq!(server.namespaces(), ["sparks:synthetic-1"]);
     let counted: Vec<u64> = other.calls().iter().map(|(_, count)| *count).collect();
     let [pages, others] = [3 + 1, 1 + 1];
     assert_eq!(counted, [0, 0, 2, pages + others, 0, 1], "query, upsert, delete, list, fetch, stats");
-    other.forget(&[person(99)]).await.unwrap();
+    other.remove_persons(&[person(99)]).await.unwrap();
 }
 
 #[tokio::test]
-async fn what_does_not_show_yet_is_forgotten_too() {
-    let (server, index) = empty().await;
+async fn faces_that_are_not_searchable_yet_are_removed_too() {
+    let (server, index) = empty_index().await;
     server.set_lag(Duration::from_secs(60));
-    index.learn(&[lesson(1, 1, MODEL, 0.0), lesson(2, 2, MODEL, 0.0)], false).await.unwrap();
-    assert_eq!(nearest(&index, MODEL, 0.0, 9).await, [], "nothing shows at once");
-    assert!(index.fetch(MODEL, &[named(&lesson(1, 1, MODEL, 0.0))]).await.unwrap().is_empty());
-    assert!(index.describe().await.unwrap().ours.is_empty());
-    index.forget(&[person(1)]).await.unwrap();
-    server.settle();
-    assert_eq!(who(&nearest(&index, MODEL, 0.0, 9).await), [2]);
+    index.enroll(&[enrollment(1, 1, MODEL, 0.0), enrollment(2, 2, MODEL, 0.0)], false).await.unwrap();
+    assert_eq!(nearest(&index, MODEL, 0.0, 9).await, [], "not searchable yet");
+    assert!(index.fetch(MODEL, &[face_of(&enrollment(1, 1, MODEL, 0.0))]).await.unwrap().is_empty());
+    assert!(index.describe().await.unwrap().own_vectors.is_empty());
+    index.remove_persons(&[person(1)]).await.unwrap();
+    server.flush();
+    assert_eq!(numbers(&nearest(&index, MODEL, 0.0, 9).await), [2]);
 }
 
 #[tokio::test]
-async fn what_was_taught_shows_after_a_while() {
-    let (server, index) = empty().await;
-    let (lag, began) = (Duration::from_millis(500), Instant::now());
+async fn enrolled_faces_become_searchable_after_the_lag() {
+    let (server, index) = empty_index().await;
+    let (lag, started) = (Duration::from_millis(500), Instant::now());
     server.set_lag(lag);
-    index.learn(&[lesson(1, 1, MODEL, 0.0)], false).await.unwrap();
+    index.enroll(&[enrollment(1, 1, MODEL, 0.0)], false).await.unwrap();
     while nearest(&index, MODEL, 0.0, 9).await != [(1, 1.0)] {
-        assert!(began.elapsed() < Duration::from_secs(30), "it never shows");
+        assert!(started.elapsed() < Duration::from_secs(30), "never searchable");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    assert!(began.elapsed() >= lag, "{:?}", began.elapsed());
+    assert!(started.elapsed() >= lag, "{:?}", started.elapsed());
 }
 
 #[tokio::test]
-async fn neighbours_in_an_index_leave_each_other_alone() {
-    let (server, index) = empty().await;
-    index.learn(&[lesson(1, 1, MODEL, 0.0)], false).await.unwrap();
+async fn namespaces_in_one_index_are_independent() {
+    let (server, index) = empty_index().await;
+    index.enroll(&[enrollment(1, 1, MODEL, 0.0)], false).await.unwrap();
     for namespace in ["sparks-test", "sparks:test", ""] {
-        let other = Pinecone::new(&access(&server, PineconeServer::KEY, namespace)).unwrap();
+        let other = Pinecone::new(&config(&server, PineconeServer::KEY, namespace)).unwrap();
         assert_eq!(nearest(&other, MODEL, 0.0, 9).await, []);
-        other.learn(&[lesson(1, 1, MODEL, 0.0)], false).await.unwrap();
+        other.enroll(&[enrollment(1, 1, MODEL, 0.0)], false).await.unwrap();
     }
-    index.forget(&[person(1)]).await.unwrap();
+    index.remove_persons(&[person(1)]).await.unwrap();
     assert_eq!(server.namespaces(), [":synthetic-1", "sparks-test:synthetic-1", "sparks:test:synthetic-1"]);
 }
 
 #[tokio::test]
-async fn an_index_says_whether_it_suits_us() {
-    let (_server, index) = empty().await;
-    index.learn(&[lesson(1, 1, MODEL, 0.0), lesson(2, 1, OTHER_MODEL, 0.0)], false).await.unwrap();
+async fn an_index_with_wrong_dimension_or_metric_is_reported() {
+    let (_server, index) = empty_index().await;
+    index.enroll(&[enrollment(1, 1, MODEL, 0.0), enrollment(2, 1, OTHER_MODEL, 0.0)], false).await.unwrap();
     let description = index.describe().await.unwrap();
     assert_eq!((description.dimension, description.metric.as_deref()), (Some(DIMENSIONS), Some("cosine")));
-    assert_eq!(description.ours.values().sum::<u64>(), 2);
-    assert!(description.findings(DIMENSIONS).iter().all(|finding| finding.state == State::Ok));
-    let server = PineconeServer::start_as(3, "euclidean").await;
-    let index = Pinecone::new(&access(&server, PineconeServer::KEY, "")).unwrap();
+    assert_eq!(description.own_vectors.values().sum::<u64>(), 2);
+    assert!(description.findings(DIMENSIONS).iter().all(|finding| finding.status == FindingStatus::Ok));
+    let server = PineconeServer::start_with_metric(3, "euclidean").await;
+    let index = Pinecone::new(&config(&server, PineconeServer::KEY, "")).unwrap();
     let findings = index.describe().await.unwrap().findings(DIMENSIONS);
-    assert!(findings[..2].iter().all(|f| f.state == State::Fail && f.remedy.is_some()), "{findings:?}");
+    assert!(findings[..2].iter().all(|f| f.status == FindingStatus::Fail && f.remedy.is_some()), "{findings:?}");
 }

@@ -1,4 +1,4 @@
-//! `sparks rekognition-server`, asked by Rekognition's own client for another language.
+//! `sparks rekognition-server` with boto3 as the client.
 
 use std::{
     fs,
@@ -11,22 +11,22 @@ use std::{
 use image::{ImageFormat, Rgb, RgbImage};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
-use sparks_faces::{DEFAULT_NOISE, Synthetic, draw_marker, identity_vector, jpeg, with_noise};
-use sparks_rekognition::{Model, Options, Service, Throttle, TooMany, Trouble};
+use sparks_faces::{DEFAULT_NOISE, SyntheticEngine, draw_marker, identity_vector, jpeg, with_noise};
+use sparks_rekognition::{InjectedFailure, Model, Options, Service, Throttle, ThrottleError};
 use sparks_tests::{
     binary::{binary, root},
     venv::interpreter,
-    worker::lab,
+    worker::image_processor,
 };
 
-use super::readers::CLIENT;
+use super::platform_api::CLIENT;
 
 const ANN: usize = 0;
 const BOB: usize = 1;
 const CID: usize = 2;
-const STRANGER: usize = 3;
+const DAN: usize = 3;
 
-/// A server of its own.
+/// A running server. It is killed when it is dropped.
 struct Server {
     process: Child,
     endpoint: String,
@@ -40,15 +40,15 @@ impl Server {
         let mut process = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(process.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
-        let told: Value = serde_json::from_str(&line).unwrap();
-        Self { process, endpoint: told["endpoint"].as_str().unwrap().to_owned() }
+        let output: Value = serde_json::from_str(&line).unwrap();
+        Self { process, endpoint: output["endpoint"].as_str().unwrap().to_owned() }
     }
 
-    fn ask(&self, args: &[&str]) -> Value {
-        ask(&self.endpoint, args)
+    fn run_client(&self, args: &[&str]) -> Value {
+        run_client(&self.endpoint, args)
     }
 
-    /// Asks it to stop, and tells how it ended.
+    /// Stops the server with SIGTERM and returns its exit code.
     fn stop(mut self) -> Option<i32> {
         kill_process(Pid::from_child(&self.process), Signal::TERM).unwrap();
         self.process.wait().unwrap().code()
@@ -62,47 +62,47 @@ impl Drop for Server {
     }
 }
 
-/// What the client has seen; whatever it finds wrong ends the test.
-fn ask(endpoint: &str, args: &[&str]) -> Value {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("suite/cloud/rekognition.py");
-    let mut client = Command::new(interpreter("readers", CLIENT));
+/// Runs an action of the client script and returns its result. A failed assertion of the script fails the test.
+fn run_client(endpoint: &str, args: &[&str]) -> Value {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("suite/cloud/rekognition_client.py");
+    let mut client = Command::new(interpreter("boto3", CLIENT));
     client.arg(script).args(args).env("AWS_ENDPOINT_URL", endpoint).env("AWS_DEFAULT_REGION", "eu-central-1");
-    client.env("AWS_ACCESS_KEY_ID", "anybody").env("AWS_SECRET_ACCESS_KEY", "anything");
+    client.env("AWS_ACCESS_KEY_ID", "any-key").env("AWS_SECRET_ACCESS_KEY", "any-secret");
     let output = client.output().unwrap();
     assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// A picture of these identities, each so large, as nobody has seen them before.
-fn picture(number: u64, faces: &[(usize, u32)]) -> RgbImage {
+/// Draws a photo of these identities with faces of these sizes. No two faces of an identity are equal.
+fn draw(number: u64, faces: &[(usize, u32)]) -> RgbImage {
     let width = faces.iter().map(|(_, side)| side + 20).sum::<u32>().max(100);
     let height = faces.iter().map(|(_, side)| side + 20).max().unwrap_or(100);
     let mut canvas = RgbImage::from_pixel(width, height, Rgb([90, 120, 150]));
     let mut left = 10;
     for (place, (identity, side)) in (0..).zip(faces) {
-        let look = with_noise(&identity_vector(1, *identity), DEFAULT_NOISE, number * 100 + place);
-        draw_marker(&mut canvas, left, 10, *side, &look);
+        let marker = with_noise(&identity_vector(1, *identity), DEFAULT_NOISE, number * 100 + place);
+        draw_marker(&mut canvas, left, 10, *side, &marker);
         left += side + 20;
     }
     canvas
 }
 
-fn encoded(picture: &RgbImage, format: ImageFormat) -> Vec<u8> {
+fn encode(pixels: &RgbImage, format: ImageFormat) -> Vec<u8> {
     let mut file = Cursor::new(Vec::new());
-    picture.write_to(&mut file, format).unwrap();
+    pixels.write_to(&mut file, format).unwrap();
     file.into_inner()
 }
 
-/// A PNG whose header says that it is vast.
-fn vast() -> Vec<u8> {
-    let mut file = encoded(&picture(0, &[]), ImageFormat::Png);
+/// Returns a PNG whose header declares 30,000 x 30,000 pixels.
+fn oversized_png() -> Vec<u8> {
+    let mut file = encode(&draw(0, &[]), ImageFormat::Png);
     file[16..24].copy_from_slice(&[0, 0, 0x75, 0x30, 0, 0, 0x75, 0x30]);
     let crc = png_crc(&file[12..29]);
     file[29..33].copy_from_slice(&crc.to_be_bytes());
     file
 }
 
-/// The check of a PNG's chunk, by the specification.
+/// Returns the CRC-32 of a PNG chunk.
 fn png_crc(chunk: &[u8]) -> u32 {
     let step = |crc: u32, byte: &u8| {
         (0..8).fold(crc ^ u32::from(*byte), |crc, _| if crc & 1 == 1 { 0xedb8_8320 ^ (crc >> 1) } else { crc >> 1 })
@@ -110,32 +110,32 @@ fn png_crc(chunk: &[u8]) -> u32 {
     !chunk.iter().fold(u32::MAX, step)
 }
 
-/// A folder of photos, by name.
+/// Creates a folder of photos.
 fn photos() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
-    let casts: [(&str, &[(usize, u32)]); 10] = [
+    let photos: [(&str, &[(usize, u32)]); 10] = [
         ("ann-1", &[(ANN, 96)]),
         ("ann-2", &[(ANN, 120)]),
         ("bob-1", &[(BOB, 96)]),
         ("bob-2", &[(BOB, 96)]),
         ("cid-1", &[(CID, 96)]),
-        ("stranger", &[(STRANGER, 96)]),
+        ("dan-1", &[(DAN, 96)]),
         ("large-ann-small-bob", &[(BOB, 96), (ANN, 192)]),
         ("large-bob-small-ann", &[(ANN, 96), (BOB, 192)]),
-        ("nobody", &[]),
+        ("empty", &[]),
         ("webp", &[(ANN, 96)]),
     ];
-    for (number, (name, faces)) in (1..).zip(casts) {
-        let picture = picture(number, faces);
+    for (number, (name, faces)) in (1..).zip(photos) {
+        let pixels = draw(number, faces);
         let (ending, file) = match name {
-            "webp" => ("webp", encoded(&picture, ImageFormat::WebP)),
-            _ => ("jpg", jpeg(&picture)),
+            "webp" => ("webp", encode(&pixels, ImageFormat::WebP)),
+            _ => ("jpg", jpeg(&pixels)),
         };
         fs::write(folder.path().join(format!("{name}.{ending}")), file).unwrap();
     }
-    let ann = encoded(&picture(20, &[(ANN, 96)]), ImageFormat::Png);
+    let ann = encode(&draw(20, &[(ANN, 96)]), ImageFormat::Png);
     fs::write(folder.path().join("ann-2-png.png"), ann).unwrap();
-    fs::write(folder.path().join("vast.png"), vast()).unwrap();
+    fs::write(folder.path().join("oversized.png"), oversized_png()).unwrap();
     let tiny = RgbImage::from_pixel(79, 200, Rgb([1, 2, 3]));
     fs::write(folder.path().join("tiny.jpg"), jpeg(&tiny)).unwrap();
     folder
@@ -146,73 +146,73 @@ fn text(path: PathBuf) -> String {
 }
 
 #[test]
-fn every_operation_answers_as_the_services_model_says() {
-    let (photos, kept) = (photos(), tempfile::tempdir().unwrap());
-    let (folder, dir) = (text(photos.path().into()), text(kept.path().join("collections")));
+fn every_response_conforms_to_the_model_of_the_service() {
+    let (photos, data) = (photos(), tempfile::tempdir().unwrap());
+    let (folder, dir) = (text(photos.path().into()), text(data.path().join("collections")));
     let args = ["--faces", "synthetic", "--dir", &dir];
     let server = Server::start(&args, &[]);
-    let seen = server.ask(&["walk", &folder]);
-    assert!(seen["answers"].as_u64().unwrap() > 80, "{seen}");
+    let result = server.run_client(&["operations", &folder]);
+    assert!(result["responses"].as_u64().unwrap() > 80, "{result}");
     assert_eq!(server.stop(), Some(0));
     let server = Server::start(&args, &[]);
-    server.ask(&["again"]);
+    server.run_client(&["restart"]);
     assert_eq!(server.stop(), Some(0));
 }
 
 #[test]
-fn requests_are_held_to_the_limits_of_the_services_model() {
+fn request_limits_are_those_of_the_model_of_the_service() {
     let photos = photos();
     let server = Server::start(&["--faces", "synthetic"], &[]);
-    let seen = &server.ask(&["model", &text(photos.path().into())])["seen"];
-    let counted = ["allowed", "refused"].map(|name| seen[name].as_u64().unwrap());
-    assert!(counted.iter().all(|count| *count > 100), "{seen}");
+    let result = &server.run_client(&["model", &text(photos.path().into())])["result"];
+    let counted = ["allowed", "refused"].map(|name| result[name].as_u64().unwrap());
+    assert!(counted.iter().all(|count| *count > 100), "{result}");
 }
 
 #[test]
-fn signatures_count_where_keys_are_asked_for() {
+fn request_signatures_are_verified_if_configured() {
     let keys = [("AWS_ACCESS_KEY_ID", "the-key"), ("AWS_SECRET_ACCESS_KEY", "the-secret")];
-    Server::start(&["--faces", "synthetic", "--signed"], &keys).ask(&["signed"]);
+    Server::start(&["--faces", "synthetic", "--signed"], &keys).run_client(&["signed"]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn trouble_has_the_names_that_clients_know() {
+async fn injected_failures_have_the_error_names_of_the_service() {
     let model = Model::new("1.0", 0.6).unwrap();
-    let service = Service::new(Arc::new(Synthetic), Arc::new(lab()), model, Options::default());
+    let service = Service::new(Arc::new(SyntheticEngine), Arc::new(image_processor()), model, Options::default());
     let server = sparks_rekognition::Server::bind("127.0.0.1:0", Arc::new(service)).await.unwrap();
-    let throttled = |answer| Options { throttle: Some(Throttle { per_second: 0.001, answer }), ..Options::default() };
-    let troubled = |trouble| Options { trouble: Some(trouble), ..Options::default() };
+    let throttled = |error| Options { throttle: Some(Throttle { per_second: 0.001, error }), ..Options::default() };
+    let failing = |failure| Options { injected_failure: Some(failure), ..Options::default() };
     for (options, name) in [
-        (throttled(TooMany::Throttling), "ThrottlingException"),
-        (throttled(TooMany::ProvisionedThroughput), "ProvisionedThroughputExceededException"),
-        (troubled(Trouble::Outage), "InternalServerError"),
-        (troubled(Trouble::Denied), "AccessDeniedException"),
+        (throttled(ThrottleError::Throttling), "ThrottlingException"),
+        (throttled(ThrottleError::ProvisionedThroughput), "ProvisionedThroughputExceededException"),
+        (failing(InjectedFailure::Outage), "InternalServerError"),
+        (failing(InjectedFailure::AccessDenied), "AccessDeniedException"),
     ] {
-        server.service().set(options);
+        server.service().set_options(options);
         let endpoint = server.endpoint();
-        tokio::task::spawn_blocking(move || ask(&endpoint, &["trouble", name])).await.unwrap();
+        tokio::task::spawn_blocking(move || run_client(&endpoint, &["failure", name])).await.unwrap();
     }
     let calls = server.service().calls();
     assert_eq!((calls["ListCollections"], calls["DescribeCollection"]), (6, 4));
 }
 
 #[test]
-fn persons_are_told_apart() {
+fn faces_of_real_persons_are_distinguished() {
     let server = Server::start(&["--faces", "local"], &[("SPARKS_FACES_ATTRIBUTES", "true")]);
-    server.ask(&["people", &text(root().join("tests/photos"))]);
+    server.run_client(&["people", &text(root().join("tests/photos"))]);
 }
 
 #[test]
-fn what_cannot_be_served_is_said() {
+fn wrong_usage_and_damaged_data_are_reported() {
     let folder = tempfile::tempdir().unwrap();
-    fs::write(folder.path().join("x.jsonl"), "nonsense\n").unwrap();
+    fs::write(folder.path().join("x.jsonl"), "not JSON\n").unwrap();
     let dir = text(folder.path().into());
-    let check = |args: &[&str], code: i32, words: &str| {
+    let check = |args: &[&str], code: i32, expected: &str| {
         let output = Command::new(binary()).arg("rekognition-server").args(args).output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(output.status.code(), Some(code), "{args:?}: {said}");
-        assert!(said.contains(words), "{args:?}: {said}");
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(code), "{args:?}: {text}");
+        assert!(text.contains(expected), "{args:?}: {text}");
     };
     check(&["--faces", "synthetic", "--dir", &dir], 1, "x.jsonl is damaged in line 1");
-    check(&["--faces", "synthetic", "--listen", "nowhere"], 2, "--listen");
+    check(&["--faces", "synthetic", "--listen", "not-an-address"], 2, "--listen");
     check(&["--faces", "off"], 2, "synthetic");
 }

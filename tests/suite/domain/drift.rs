@@ -1,20 +1,20 @@
-//! Rows that are not as the log says, and rows of others that stay as they are.
+//! Drift between rows and the log, and foreign attributes, which stay unchanged.
 
 use serde_json::{Value, json};
-use sparks_domain::{Attributes, Difference, Key, Merges, Mutation, Projection, Timestamp, drift};
+use sparks_domain::{Attributes, Difference, Key, Merges, Mutation, Timestamp, drift};
 
 use crate::{
-    story::{BEACH, ada, good, person, photo},
-    table::{Table, uploaded},
+    given_when_then::{BEACH, ada, good_face, person, photo, project},
+    memory_table::{Table, uploaded},
 };
 
 const NOON: &str = "2025-08-01T12:00:00.000Z";
 
-/// Everything the photo of one stranger makes: the IMAGE, a TAGGING, a PERSON and the counter.
+/// Returns the rows of a photo with one new person: IMAGE, TAGGING, PERSON and the counter.
 fn mutations() -> Vec<Mutation> {
     let when: Timestamp = NOON.parse().unwrap();
-    let events = photo(BEACH).of([good()]).happened();
-    events.iter().flat_map(|event| Projection::default().project(None, event, when, &Merges::default())).collect()
+    let events = photo(BEACH).with_faces([good_face()]).into_events();
+    events.iter().flat_map(|event| project(event, when, &Merges::default())).collect()
 }
 
 fn of(key: &Key) -> Mutation {
@@ -29,7 +29,7 @@ fn tagging() -> Key {
     Key::tagging(&BEACH.parse().unwrap(), person(1))
 }
 
-/// The row as it should be, then changed by hand.
+/// Returns the projected row after a change by hand.
 fn changed(key: &Key, change: impl FnOnce(&mut Attributes)) -> Attributes {
     let mut table = Table::of_platform([&BEACH.parse().unwrap()]);
     table.commit(&mutations());
@@ -38,7 +38,7 @@ fn changed(key: &Key, change: impl FnOnce(&mut Attributes)) -> Attributes {
     row
 }
 
-/// What drifts after this change of a row, as people read it.
+/// Checks the drift after a change of a row, as text.
 #[track_caller]
 fn check(key: &Key, change: impl FnOnce(&mut Attributes), expected: &[&str]) {
     let found = drift(&of(key), Some(&changed(key, change)));
@@ -51,14 +51,14 @@ fn put(name: &str, value: Value) -> impl FnOnce(&mut Attributes) {
 }
 
 #[test]
-fn rows_as_the_log_says_do_not_drift() {
+fn projected_rows_have_no_drift() {
     for mutation in mutations() {
         assert_eq!(drift(&mutation, Some(&changed(mutation.key(), |_| {}))), [], "{}", mutation.key());
     }
 }
 
 #[test]
-fn a_row_of_ours_that_is_not_there_is_missing() {
+fn absent_row_is_missing() {
     for key in [tagging(), Key::person(person(1)), Key::counter()] {
         assert_eq!(drift(&of(&key), None), [Difference::Missing(key.clone())]);
     }
@@ -66,69 +66,69 @@ fn a_row_of_ours_that_is_not_there_is_missing() {
 }
 
 #[test]
-fn a_row_only_the_platform_can_make_is_not_ours_to_miss() {
+fn absent_image_row_is_no_drift() {
     assert_eq!(drift(&of(&image()), None), []);
 }
 
 #[test]
-fn a_row_that_should_be_gone_is_stale() {
+fn row_that_should_not_exist_is_stale() {
     let delete = Mutation::Delete { key: tagging() };
     assert_eq!(drift(&delete, Some(&Attributes::new())), [Difference::Stale(tagging())]);
     assert_eq!(drift(&delete, None), []);
     assert_eq!(
         Difference::Stale(Key::counter()).to_string(),
-        "UNKNOWN_PERSONS / UNKNOWN_PERSONS: the row should be gone"
+        "UNKNOWN_PERSONS / UNKNOWN_PERSONS: the row should not exist"
     );
 }
 
 #[test]
-fn an_attribute_with_another_value_differs() {
+fn attribute_with_another_value_differs() {
     check(
         &image(),
         put("persons", json!(["person2"])),
-        &[&format!(r#"{BEACH} / UPLOADED_BY#ada@example.org: persons is ["person2"], the log says ["person1"]"#)],
+        &[&format!(r#"{BEACH} / UPLOADED_BY#ada@example.org: persons is ["person2"], expected ["person1"]"#)],
     );
     check(
         &Key::person(person(1)),
         |row| drop(row.remove("s3Key")),
-        &[r#"PERSON#person1 / person1: s3Key is missing, the log says "persons/person1.jpg""#],
+        &[r#"PERSON#person1 / person1: s3Key is missing, expected "persons/person1.jpg""#],
     );
     let found = drift(&of(&tagging()), Some(&changed(&tagging(), put("createdAt", json!("1754049600")))));
     let (expected, found_text) = (json!(1_754_049_600), Some(json!("1754049600")));
     let differs = Difference::Differs { key: tagging(), attribute: "createdAt".into(), expected, found: found_text };
-    assert_eq!(found, [differs], "a number is not a text");
+    assert_eq!(found, [differs], "a number is not a string");
 }
 
 #[test]
-fn attributes_of_others_never_differ() {
+fn foreign_attributes_never_differ() {
     check(&image(), |row| row.retain(|name, _| ["images", "persons", "lastModified"].contains(&name.as_str())), &[]);
     check(&image(), put("description", json!(17)), &[]);
     check(&Key::person(person(1)), put("birthday", json!("1815-12-10")), &[]);
 }
 
 #[test]
-fn a_larger_counter_is_no_drift_and_a_smaller_one_is() {
-    let says = |found: &str| format!("UNKNOWN_PERSONS / UNKNOWN_PERSONS: limit is {found}, the log says 1");
+fn only_a_smaller_counter_is_drift() {
+    let differs = |found: &str| format!("UNKNOWN_PERSONS / UNKNOWN_PERSONS: limit is {found}, expected 1");
     check(&Key::counter(), put("limit", json!(99)), &[]);
-    check(&Key::counter(), put("limit", json!(0)), &[&says("0")]);
-    check(&Key::counter(), |row| drop(row.remove("limit")), &[&says("missing")]);
-    check(&Key::counter(), put("limit", json!("99")), &[&says("\"99\"")]);
+    check(&Key::counter(), put("limit", json!(0)), &[&differs("0")]);
+    check(&Key::counter(), |row| drop(row.remove("limit")), &[&differs("missing")]);
+    check(&Key::counter(), put("limit", json!("99")), &[&differs("\"99\"")]);
 }
 
 #[test]
-fn a_later_last_modified_is_no_drift_and_an_earlier_one_is() {
+fn only_an_earlier_last_modified_is_drift() {
     check(&image(), put("lastModified", json!("2025-08-01T12:00:00.001Z")), &[]);
     check(
         &image(),
         put("lastModified", json!("2025-08-01T11:59:59.999Z")),
         &[&format!(
-            r#"{BEACH} / UPLOADED_BY#ada@example.org: lastModified is "2025-08-01T11:59:59.999Z", the log says "{NOON}""#
+            r#"{BEACH} / UPLOADED_BY#ada@example.org: lastModified is "2025-08-01T11:59:59.999Z", expected "{NOON}""#
         )],
     );
 }
 
 #[test]
-fn what_drifted_does_not_after_the_mutation() {
+fn applying_the_mutation_removes_the_drift() {
     for mutation in mutations() {
         let broken = changed(mutation.key(), |row| row.values_mut().for_each(|value| *value = Value::Null));
         assert!(!drift(&mutation, Some(&broken)).is_empty(), "{}", mutation.key());
@@ -137,7 +137,7 @@ fn what_drifted_does_not_after_the_mutation() {
 }
 
 #[test]
-fn an_edit_of_the_platform_that_is_later_keeps_its_time() {
+fn later_last_modified_of_the_platform_is_kept() {
     let edited = changed(&image(), put("lastModified", json!("2025-08-02T00:00:00.000Z")));
     let row = of(&image()).apply(Some(edited)).expect("a row");
     assert_eq!(row["lastModified"], json!("2025-08-02T00:00:00.000Z"));
@@ -147,13 +147,13 @@ fn an_edit_of_the_platform_that_is_later_keeps_its_time() {
     );
 }
 
-/// Attributes of somebody else, as text, before and after each of our changes.
+/// Checks that foreign attributes have the same text before and after each change.
 #[track_caller]
 fn check_foreign(text: &str) {
     let row: Attributes = serde_json::from_str(text).unwrap();
     for mutation in mutations() {
         let after = mutation.apply(Some(row.clone())).expect("a row");
-        assert!(after.len() > row.len(), "nothing of ours is set in {}", mutation.key());
+        assert!(after.len() > row.len(), "nothing is set in {}", mutation.key());
         let theirs: Attributes = after.into_iter().filter(|(name, _)| row.contains_key(name)).collect();
         assert_eq!(serde_json::to_string(&theirs).unwrap(), text);
     }
@@ -167,7 +167,7 @@ fn foreign_attributes_keep_every_byte() {
 }
 
 #[test]
-fn deleting_leaves_no_row() {
+fn delete_leaves_no_row() {
     let delete = Mutation::Delete { key: tagging() };
     assert_eq!(delete.apply(Some(changed(&tagging(), |_| {}))), None);
     assert_eq!(delete.apply(None), None);

@@ -1,24 +1,24 @@
-//! Every event, as the log keeps it: rich, with all that is optional, and minimal, without.
+//! Every event type as the log stores it: rich, with all optional fields, and minimal, without them.
 
 use std::{collections::BTreeMap, fs};
 
 use serde_json::{Value, json};
 use sparks_domain::{
-    AdoptedTagging, Allocation, Attributes, Candidate, CropFace, DeletionCause, Event, Evidence, Face, FaceId,
-    FacesReviewed, Grounds, ImageId, Likeness, MergeUndone, NumbersReserved, Origin, PersonAdopted, PersonPictured,
+    AdoptedTagging, Allocation, Attributes, Candidate, CropAnalysis, CropFace, DeletionCause, Event, Evidence, Face,
+    FaceId, FacesReviewed, ImageId, MergeReason, MergeUndone, NumbersReserved, Origin, PersonAdopted, PersonPictured,
     PersonReinstated, PersonRenamed, PersonsAllocated, PersonsForgotten, PersonsMerged, PhotoAdopted, PhotoDeleted,
-    PhotoProcessed, PhotoRejected, ProfileProcessed, Quality, RejectCode, Rejection, ReviewedFace, Seq, Source,
+    PhotoProcessed, PhotoRejected, ProfileProcessed, Quality, RejectCode, Rejection, ReviewedFace, Seq, SourceObject,
     TakenAt, Timestamp, UnreadableEvent, Variant, Variants, Verdict, Version,
 };
 
 use crate::{
-    golden,
-    story::{BEACH, PARTY, ada, person},
-    table::fields,
+    given_when_then::{BEACH, PARTY, ada, person},
+    golden_file,
+    memory_table::fields,
 };
 
-fn source(rich: bool) -> Source {
-    Source {
+fn source(rich: bool) -> SourceObject {
+    SourceObject {
         key: format!("originals/{BEACH}.jpg"),
         version: "9b2cf535f27731c974343645a3985328".into(),
         sequencer: rich.then(|| "0055AED6DCD90281E5".into()),
@@ -50,7 +50,7 @@ fn rich_face() -> Face {
         model: "synthetic-1".into(),
         candidates: vec![candidate(3, 0.4321), candidate(1, 0.1)],
         threshold: 0.5,
-        verdict: Verdict::Founded(person(12)),
+        verdict: Verdict::NewPerson(person(12)),
         template: true,
     }
 }
@@ -70,10 +70,10 @@ fn minimal_face(verdict: Verdict) -> Face {
     }
 }
 
-/// A photo with everything in it: a new person, a known one, and a face that is nobody.
+/// A photo with a new person, a known one, and an unidentified face.
 pub fn photo_processed(rich: bool) -> PhotoProcessed {
     let known = Face { candidates: vec![candidate(3, 0.9001)], ..minimal_face(Verdict::Matched(person(3))) };
-    let nobody = minimal_face(Verdict::TooPoor);
+    let unidentified = minimal_face(Verdict::TooPoor);
     PhotoProcessed {
         v: Version,
         image_id: BEACH.parse().unwrap(),
@@ -91,11 +91,11 @@ pub fn photo_processed(rich: bool) -> PhotoProcessed {
         first_face: if rich { 2 } else { 0 },
         adopted: Vec::new(),
         follows: rich.then_some(Seq(17)),
-        faces: if rich { vec![rich_face(), known, nobody] } else { vec![nobody] },
+        faces: if rich { vec![rich_face(), known, unidentified] } else { vec![unidentified] },
     }
 }
 
-/// The allocation of the new person in it; rich with a second one.
+/// The allocation of its new person; rich with a second one.
 pub fn persons_allocated(rich: bool) -> PersonsAllocated {
     let face = |n| FaceId { image: BEACH.parse().unwrap(), n };
     let first = Allocation { person: person(12), face: face(0), templates: vec![face(0)] };
@@ -139,13 +139,13 @@ fn faces_reviewed(rich: bool) -> FacesReviewed {
         evidence: None,
         verdict: known,
     };
-    let witnessed = ReviewedFace { n: 7, evidence: Some(evidence()), ..near.clone() };
+    let by_all_templates = ReviewedFace { n: 7, evidence: Some(evidence()), ..near.clone() };
     let bare = ReviewedFace { candidates: Vec::new(), ..near.clone() };
     FacesReviewed {
         v: Version,
         image_id: BEACH.parse().unwrap(),
         identity_seq: Seq(43),
-        faces: if rich { vec![near, witnessed] } else { vec![bare] },
+        faces: if rich { vec![near, by_all_templates] } else { vec![bare] },
         follows: Seq(18),
     }
 }
@@ -157,7 +157,7 @@ fn persons_merged(rich: bool) -> PersonsMerged {
         into: person(3),
         from: person(12),
         identity_seq: Seq(44),
-        grounds: if rich { Grounds::Alike(evidence()) } else { Grounds::Told },
+        grounds: if rich { MergeReason::SimilarFaces(evidence()) } else { MergeReason::Requested },
         row: if rich { fields(row) } else { fields(json!({})) },
         users: if rich { vec![ada()] } else { Vec::new() },
     }
@@ -173,7 +173,7 @@ fn photo_deleted(rich: bool) -> PhotoDeleted {
     PhotoDeleted {
         v: Version,
         image_id: BEACH.parse().unwrap(),
-        cause: if rich { DeletionCause::Asked } else { DeletionCause::OriginalRemoved },
+        cause: if rich { DeletionCause::Requested } else { DeletionCause::OriginalRemoved },
         uploader: rich.then(ada),
         version: if rich { source(true).version } else { String::new() },
         sequencer: rich.then(|| "0055AED6DCD90281E5".into()),
@@ -184,13 +184,13 @@ fn photo_deleted(rich: bool) -> PhotoDeleted {
     }
 }
 
-/// A picture of a user who is new, or in which there is no face.
+/// A profile picture of a new person, or without a face.
 pub fn profile_processed(rich: bool) -> ProfileProcessed {
     ProfileProcessed {
         v: Version,
         image_id: ImageId::of_profile(&ada()),
         email: ada(),
-        source: Source { key: "profiles/ada@example.org/1.jpg".into(), sequencer: None, ..source(rich) },
+        source: SourceObject { key: "profiles/ada@example.org/1.jpg".into(), sequencer: None, ..source(rich) },
         analyzer: "synthetic".into(),
         identity_seq: Seq(41),
         first_face: if rich { 2 } else { 0 },
@@ -222,7 +222,7 @@ fn numbers_reserved() -> NumbersReserved {
 
 fn person_adopted(rich: bool) -> PersonAdopted {
     let Face { bounds, landmarks, quality, confidence, model, .. } = rich_face();
-    let seen =
+    let crop_face =
         CropFace { version: "0f343b0931126a20f133d67c2b018a3b".into(), bounds, landmarks, quality, confidence, model };
     PersonAdopted {
         v: Version,
@@ -233,7 +233,7 @@ fn person_adopted(rich: bool) -> PersonAdopted {
         origin: Origin::Table,
         face: FaceId::of_crop(person(7)),
         analyzer: "local".into(),
-        likeness: if rich { Likeness::Known(seen) } else { Likeness::NoCrop },
+        likeness: if rich { CropAnalysis::Usable(crop_face) } else { CropAnalysis::NoCrop },
         identity_seq: Seq(1),
     }
 }
@@ -280,21 +280,9 @@ pub fn every_event(rich: bool) -> [Event; 15] {
     ]
 }
 
-/// The version under which an event is written. A new kind of event must be named here, and so gets its files.
-fn written_version(event: &Event) -> u32 {
-    match event {
-        Event::PhotoProcessed(_) | Event::PhotoRejected(_) => 1,
-        Event::PersonsAllocated(_) | Event::PersonRenamed(_) => 1,
-        Event::FacesReviewed(_) | Event::PersonsMerged(_) | Event::MergeUndone(_) => 1,
-        Event::PhotoDeleted(_) | Event::ProfileProcessed(_) => 1,
-        Event::PersonsForgotten(_) | Event::PersonReinstated(_) | Event::PersonPictured(_) => 1,
-        Event::NumbersReserved(_) | Event::PersonAdopted(_) | Event::PhotoAdopted(_) => 1,
-    }
-}
-
 fn file(event: &Event, rich: bool) -> String {
     let suffix = if rich { "" } else { ".minimal" };
-    format!("events/{}.v{}{suffix}.json", event.event_type(), written_version(event))
+    format!("events/{}.v{}{suffix}.json", event.event_type(), event.version())
 }
 
 fn data(event: &Event) -> Value {
@@ -302,32 +290,40 @@ fn data(event: &Event) -> Value {
 }
 
 #[test]
-fn every_event_is_written_as_its_file_says() {
+fn golden_files_cover_every_event_type() {
+    assert_eq!(every_event(true).map(|event| event.event_type()), Event::TYPES);
+    for event in every_event(true) {
+        assert_eq!(event.version(), 1, "{}: a new version needs files beside the old ones", event.event_type());
+    }
+}
+
+#[test]
+fn every_event_is_written_as_in_its_golden_file() {
     for rich in [true, false] {
         for event in every_event(rich) {
-            golden::check(&file(&event, rich), &data(&event));
+            golden_file::check(&file(&event, rich), &data(&event));
         }
     }
 }
 
 #[test]
-fn every_event_is_read_as_it_was_meant() {
+fn every_golden_file_reads_as_its_event() {
     for rich in [true, false] {
         for event in every_event(rich) {
-            let text = golden::read(&file(&event, rich)).to_string();
+            let text = golden_file::read(&file(&event, rich)).to_string();
             assert_eq!(Event::parse(event.event_type(), &text), Ok(event));
         }
     }
 }
 
 #[test]
-fn every_file_ever_written_reads_and_writes_back_the_same() {
-    let files = fs::read_dir(golden::path("events")).unwrap().map(|entry| entry.unwrap().file_name());
+fn every_golden_file_round_trips() {
+    let files = fs::read_dir(golden_file::path("events")).unwrap().map(|entry| entry.unwrap().file_name());
     let files: Vec<String> = files.map(|name| name.into_string().unwrap()).collect();
     assert!(files.len() >= 32, "{files:?}");
     for name in files {
         let event_type = name.split('.').next().unwrap();
-        let written = golden::read(&format!("events/{name}"));
+        let written = golden_file::read(&format!("events/{name}"));
         let event = Event::parse(event_type, &written.to_string()).unwrap_or_else(|e| panic!("{name}: {e}"));
         assert_eq!(data(&event), written, "{name}");
         assert_eq!(event.event_type(), event_type);
@@ -335,9 +331,9 @@ fn every_file_ever_written_reads_and_writes_back_the_same() {
 }
 
 #[test]
-fn the_minimal_files_leave_out_what_is_optional() {
-    let minimal = golden::read("events/PhotoProcessed.v1.minimal.json");
-    let rich = golden::read("events/PhotoProcessed.v1.json");
+fn minimal_photo_files_omit_optional_fields() {
+    let minimal = golden_file::read("events/PhotoProcessed.v1.minimal.json");
+    let rich = golden_file::read("events/PhotoProcessed.v1.json");
     for optional in
         ["/taken_at", "/first_face", "/follows", "/source/sequencer", "/source/mime_type", "/source/file_name"]
             .into_iter()
@@ -350,46 +346,46 @@ fn the_minimal_files_leave_out_what_is_optional() {
 }
 
 #[test]
-fn an_ambiguous_face_is_written_and_read_as_its_file_says() {
+fn ambiguous_face_matches_its_golden_file() {
     let candidates = vec![candidate(3, 0.9001), candidate(12, 0.8999)];
     let ambiguous = Face { candidates, ..minimal_face(Verdict::Ambiguous) };
     let event = Event::PhotoProcessed(PhotoProcessed { faces: vec![ambiguous], ..photo_processed(false) });
     let name = "events/PhotoProcessed.v1.ambiguous.json";
-    golden::check(name, &data(&event));
-    assert_eq!(Event::parse(event.event_type(), &golden::read(name).to_string()), Ok(event));
+    golden_file::check(name, &data(&event));
+    assert_eq!(Event::parse(event.event_type(), &golden_file::read(name).to_string()), Ok(event));
 }
 
 #[test]
-fn a_tag_that_was_there_before_us_is_written_and_read_as_its_file_says() {
+fn adopted_tag_matches_its_golden_file() {
     let event = Event::PhotoProcessed(PhotoProcessed { adopted: vec![person(7)], ..photo_processed(false) });
     let name = "events/PhotoProcessed.v1.adopted.json";
-    golden::check(name, &data(&event));
-    assert_eq!(Event::parse(event.event_type(), &golden::read(name).to_string()), Ok(event));
+    golden_file::check(name, &data(&event));
+    assert_eq!(Event::parse(event.event_type(), &golden_file::read(name).to_string()), Ok(event));
 }
 
 #[test]
-fn the_minimal_files_about_persons_leave_out_what_is_optional() {
+fn minimal_person_files_omit_optional_fields() {
     for (event_type, optional) in [("FacesReviewed", "/faces/1/evidence"), ("FacesReviewed", "/faces/0/candidates/0")]
         .into_iter()
         .chain([("PersonsMerged", "/row"), ("PersonsMerged", "/users"), ("PersonsMerged", "/grounds/alike")])
     {
-        let rich = golden::read(&format!("events/{event_type}.v1.json"));
-        let minimal = golden::read(&format!("events/{event_type}.v1.minimal.json"));
+        let rich = golden_file::read(&format!("events/{event_type}.v1.json"));
+        let minimal = golden_file::read(&format!("events/{event_type}.v1.minimal.json"));
         assert!(rich.pointer(optional).is_some(), "{optional} is not in the rich file");
         assert!(minimal.pointer(optional).is_none(), "{optional} is in the minimal file");
     }
 }
 
 #[test]
-fn the_minimal_files_of_what_is_gone_leave_out_what_is_optional() {
+fn minimal_deletion_files_omit_optional_fields() {
     let deleted = ["/uploader", "/sequencer", "/objects", "/persons", "/known_by", "/follows"];
     let deleted = deleted.map(|name| ("PhotoDeleted", name));
     let adopted = ["/original_key", "/images", "/taggings/0/s3_key", "/taggings/0/images", "/follows"];
     let adopted = adopted.map(|name| ("PhotoAdopted", name));
     let profile = ["/first_face", "/face", "/follows"].map(|name| ("ProfileProcessed", name));
     for (event_type, optional) in deleted.into_iter().chain(profile).chain(adopted) {
-        let rich = golden::read(&format!("events/{event_type}.v1.json"));
-        let minimal = golden::read(&format!("events/{event_type}.v1.minimal.json"));
+        let rich = golden_file::read(&format!("events/{event_type}.v1.json"));
+        let minimal = golden_file::read(&format!("events/{event_type}.v1.minimal.json"));
         assert!(rich.pointer(optional).is_some(), "{optional} is not in the rich file");
         assert!(minimal.pointer(optional).is_none(), "{optional} is in the minimal file");
     }
@@ -421,24 +417,24 @@ fn event_ids_never_change() {
 }
 
 #[test]
-fn an_event_id_depends_on_what_the_event_is_about_and_on_nothing_else() {
-    let (mut seen_again, mut newer) = (photo_processed(true), photo_processed(true));
-    seen_again.faces.clear();
+fn event_id_depends_on_the_subject_only() {
+    let (mut analyzed_again, mut newer) = (photo_processed(true), photo_processed(true));
+    analyzed_again.faces.clear();
     newer.source.version = "another".into();
     let id = |event| Event::PhotoProcessed(event).id();
-    assert_eq!(id(seen_again), id(photo_processed(true)));
+    assert_eq!(id(analyzed_again), id(photo_processed(true)));
     assert_ne!(id(newer), id(photo_processed(true)));
 
-    // Persons who are joined, parted and joined again: three events.
-    let told = PersonsMerged { grounds: Grounds::Told, users: Vec::new(), ..persons_merged(true) };
+    // A merge, its undo and a second merge are three events.
+    let requested = PersonsMerged { grounds: MergeReason::Requested, users: Vec::new(), ..persons_merged(true) };
     let again = PersonsMerged { identity_seq: Seq(46), ..persons_merged(true) };
     let id = |event| Event::PersonsMerged(event).id();
-    assert_eq!(id(told), id(persons_merged(true)));
+    assert_eq!(id(requested), id(persons_merged(true)));
     assert_ne!(id(again), id(persons_merged(true)));
     let (later, review) = (FacesReviewed { follows: Seq(19), ..faces_reviewed(true) }, faces_reviewed(true));
     assert_ne!(Event::FacesReviewed(later).id(), Event::FacesReviewed(review).id());
 
-    // A photo that comes and goes, and a person who does.
+    // A second deletion is another event, and so is a second forgetting.
     let again = PhotoDeleted { follows: Some(Seq(25)), ..photo_deleted(true) };
     assert_ne!(Event::PhotoDeleted(again).id(), Event::PhotoDeleted(photo_deleted(true)).id());
     let bare = PhotoDeleted { objects: Vec::new(), uploader: None, ..photo_deleted(true) };
@@ -448,14 +444,14 @@ fn an_event_id_depends_on_what_the_event_is_about_and_on_nothing_else() {
 }
 
 #[test]
-fn an_unknown_type_is_unreadable_and_named() {
+fn unknown_type_is_unreadable_and_named() {
     let unreadable = Event::parse("PhotoTeleported", "{}").unwrap_err();
     assert_eq!(unreadable, UnreadableEvent::UnknownType("PhotoTeleported".into()));
     assert!(unreadable.to_string().contains("\"PhotoTeleported\""), "{unreadable}");
 }
 
 #[test]
-fn another_version_or_none_is_unreadable_and_named() {
+fn other_or_missing_version_is_unreadable_and_named() {
     for event in every_event(true) {
         let mut newer = data(&event);
         newer["v"] = json!(2);
@@ -470,7 +466,7 @@ fn another_version_or_none_is_unreadable_and_named() {
 }
 
 #[test]
-fn damaged_data_is_unreadable_and_a_field_from_the_future_is_not() {
+fn damaged_data_is_unreadable_and_unknown_fields_are_ignored() {
     for event in every_event(true) {
         let whole = event.to_data();
         assert!(Event::parse(event.event_type(), &whole[..whole.len() - 1]).is_err());

@@ -1,11 +1,11 @@
-//! Who turned out to be whom.
+//! Merges of persons, and their undo.
 
 use proptest::prelude::*;
 use sparks_domain::{Event, Merges, PersonId, PersonsMerged, Seq};
 
-use crate::story::{merged, person, undone};
+use crate::given_when_then::{merged, person, undone};
 
-/// The merges after these events.
+/// Returns the merges after these events.
 fn after<'a>(events: impl IntoIterator<Item = &'a Event>) -> Merges {
     let mut merges = Merges::default();
     for event in events {
@@ -14,13 +14,13 @@ fn after<'a>(events: impl IntoIterator<Item = &'a Event>) -> Merges {
     merges
 }
 
-fn join(into: u32, from: u32, after: u64) -> (PersonsMerged, Event) {
+fn merge(into: u32, from: u32, after: u64) -> (PersonsMerged, Event) {
     let merge = merged(into, from, Seq(after));
     (merge.clone(), Event::PersonsMerged(merge))
 }
 
-fn now(merges: &Merges) -> [u32; 4] {
-    [1, 2, 3, 4].map(|number| merges.now(person(number)).number())
+fn current(merges: &Merges) -> [u32; 4] {
+    [1, 2, 3, 4].map(|number| merges.current(person(number)).number())
 }
 
 fn numbers(persons: impl IntoIterator<Item = PersonId>) -> Vec<u32> {
@@ -28,101 +28,101 @@ fn numbers(persons: impl IntoIterator<Item = PersonId>) -> Vec<u32> {
 }
 
 #[test]
-fn a_chain_ends_with_its_last() {
-    let merges = after(&[join(3, 4, 1).1, join(2, 3, 2).1, join(1, 2, 3).1]);
-    assert_eq!(now(&merges), [1, 1, 1, 1]);
-    assert_eq!(numbers(merges.all_now(&[person(4), person(2), person(9)])), [1, 9], "each once, by number");
+fn chained_merges_resolve_to_the_last_survivor() {
+    let merges = after(&[merge(3, 4, 1).1, merge(2, 3, 2).1, merge(1, 2, 3).1]);
+    assert_eq!(current(&merges), [1, 1, 1, 1]);
+    assert_eq!(numbers(merges.all_current(&[person(4), person(2), person(9)])), [1, 9], "each once, by number");
     assert!(merges.is_absorbed(person(4)) && !merges.is_absorbed(person(1)));
 }
 
 #[test]
-fn a_merge_in_the_middle_of_a_chain_is_taken_back_alone() {
-    let (middle, told) = join(2, 3, 2);
-    let mut merges = after(&[join(3, 4, 1).1, told, join(1, 2, 3).1]);
+fn undoing_a_middle_merge_keeps_the_others() {
+    let (middle, event) = merge(2, 3, 2);
+    let mut merges = after(&[merge(3, 4, 1).1, event, merge(1, 2, 3).1]);
     merges.evolve(&undone(&middle, Seq(4)));
-    assert_eq!(now(&merges), [1, 1, 3, 3]);
+    assert_eq!(current(&merges), [1, 1, 3, 3]);
     assert_eq!(numbers(merges.members(person(1))), [1, 2]);
     assert_eq!(numbers(merges.members(person(3))), [3, 4]);
 }
 
 #[test]
-fn a_merge_taken_back_twice_is_taken_back_once() {
-    let (merge, told) = join(1, 2, 1);
-    let once = after(&[told.clone(), undone(&merge, Seq(2))]);
-    assert_eq!(after(&[told, undone(&merge, Seq(2)), undone(&merge, Seq(3))]), once);
-    assert_eq!(now(&once), [1, 2, 3, 4]);
+fn undoing_a_merge_twice_changes_nothing() {
+    let (first, event) = merge(1, 2, 1);
+    let once = after(&[event.clone(), undone(&first, Seq(2))]);
+    assert_eq!(after(&[event, undone(&first, Seq(2)), undone(&first, Seq(3))]), once);
+    assert_eq!(current(&once), [1, 2, 3, 4]);
 }
 
 #[test]
-fn whoever_was_parted_may_be_joined_again_and_the_first_end_does_not_end_the_second() {
-    let ((first, told), (second, again)) = (join(1, 2, 1), join(1, 2, 3));
-    let merges = after(&[told, undone(&first, Seq(2)), again.clone(), undone(&first, Seq(4))]);
-    assert_eq!(now(&merges), [1, 1, 3, 4]);
+fn repeated_undo_does_not_undo_a_second_merge() {
+    let ((first, event), (second, again)) = (merge(1, 2, 1), merge(1, 2, 3));
+    let merges = after(&[event, undone(&first, Seq(2)), again.clone(), undone(&first, Seq(4))]);
+    assert_eq!(current(&merges), [1, 1, 3, 4]);
     assert_eq!(merges.get(again.id()), Some((person(1), person(2))));
     assert_eq!(merges.get(Event::PersonsMerged(first).id()), None);
-    let mut parted = merges;
-    parted.evolve(&undone(&second, Seq(5)));
-    assert_eq!(now(&parted), [1, 2, 3, 4]);
+    let mut merges = merges;
+    merges.evolve(&undone(&second, Seq(5)));
+    assert_eq!(current(&merges), [1, 2, 3, 4]);
 }
 
 #[test]
-fn guises_are_all_whose_tag_a_photo_may_have() {
-    let (merge, told) = join(1, 2, 1);
-    let merges = after(&[told, undone(&merge, Seq(2)), join(2, 4, 3).1, join(3, 2, 4).1]);
-    assert_eq!(now(&merges), [1, 3, 3, 3]);
-    assert_eq!(numbers(merges.guises(person(4))), [1, 2, 3, 4], "also whom they were taken for before");
-    assert_eq!(numbers(merges.guises(person(3))), [3]);
+fn aliases_are_all_persons_a_photo_may_be_tagged_with() {
+    let (first, event) = merge(1, 2, 1);
+    let merges = after(&[event, undone(&first, Seq(2)), merge(2, 4, 3).1, merge(3, 2, 4).1]);
+    assert_eq!(current(&merges), [1, 3, 3, 3]);
+    assert_eq!(numbers(merges.aliases(person(4))), [1, 2, 3, 4], "also persons of undone merges");
+    assert_eq!(numbers(merges.aliases(person(3))), [3]);
     assert_eq!(numbers(merges.members(person(3))), [2, 3, 4]);
     assert_eq!(numbers(merges.members(person(1))), [1]);
     assert_eq!(numbers(merges.absorbed().map(|(id, _)| id)), [2, 4]);
 }
 
 #[test]
-fn nobody_is_joined_into_themselves_in_a_circle() {
-    let merges = after(&[join(1, 2, 1).1, join(2, 1, 2).1, join(1, 1, 3).1]);
-    assert_eq!(now(&merges), [1, 1, 3, 4]);
+fn circular_merges_are_ignored() {
+    let merges = after(&[merge(1, 2, 1).1, merge(2, 1, 2).1, merge(1, 1, 3).1]);
+    assert_eq!(current(&merges), [1, 1, 3, 4]);
 }
 
 #[test]
-fn whoever_was_parted_is_named_as_they_are_now() {
-    let (merge, told) = join(2, 3, 1);
-    let merges = after(&[told, undone(&merge, Seq(2)), join(1, 2, 3).1]);
-    assert_eq!(merges.parted().collect::<Vec<_>>(), [(person(1), person(3))]);
+fn undone_pairs_are_current_persons() {
+    let (first, event) = merge(2, 3, 1);
+    let merges = after(&[event, undone(&first, Seq(2)), merge(1, 2, 3).1]);
+    assert_eq!(merges.undone_pairs().collect::<Vec<_>>(), [(person(1), person(3))]);
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_merge_taken_back_leaves_everybody_who_they_were(
+    fn undo_restores_all_current_persons(
         history in prop::collection::vec((1..9_u32, 1..9_u32, prop::bool::weighted(0.2)), 0..12),
         (a, b) in (1..9_u32, 1..9_u32),
     ) {
         let (mut merges, mut seq) = (Merges::default(), 0);
-        for (a, b, is_taken_back) in history {
+        for (a, b, is_undone) in history {
             seq += 1;
             if let Some(merge) = possible(&merges, a, b, seq) {
                 merges.evolve(&Event::PersonsMerged(merge.clone()));
-                if is_taken_back {
+                if is_undone {
                     merges.evolve(&undone(&merge, Seq(seq)));
                 }
             }
         }
-        let who = |merges: &Merges| (1..9).map(|n| merges.now(person(n))).collect::<Vec<_>>();
+        let current = |merges: &Merges| (1..9).map(|n| merges.current(person(n))).collect::<Vec<_>>();
         let members = |merges: &Merges| (1..9).map(|n| merges.members(person(n))).collect::<Vec<_>>();
-        let before = (who(&merges), members(&merges));
+        let before = (current(&merges), members(&merges));
         if let Some(merge) = possible(&merges, a, b, seq + 1) {
             merges.evolve(&Event::PersonsMerged(merge.clone()));
-            prop_assert_eq!(merges.now(merge.from), merge.into);
-            prop_assert_ne!(&who(&merges), &before.0);
+            prop_assert_eq!(merges.current(merge.from), merge.into);
+            prop_assert_ne!(&current(&merges), &before.0);
             merges.evolve(&undone(&merge, Seq(seq + 2)));
         }
-        prop_assert_eq!((who(&merges), members(&merges)), before);
+        prop_assert_eq!((current(&merges), members(&merges)), before);
     }
 }
 
-/// The merge of two who are not one yet.
+/// Returns a merge of two persons, if they are not one already.
 fn possible(merges: &Merges, a: u32, b: u32, seq: u64) -> Option<PersonsMerged> {
-    let (a, b) = (merges.now(person(a)).number(), merges.now(person(b)).number());
+    let (a, b) = (merges.current(person(a)).number(), merges.current(person(b)).number());
     (a != b).then(|| merged(a.min(b), a.max(b), Seq(seq)))
 }

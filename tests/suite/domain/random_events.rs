@@ -1,13 +1,13 @@
-//! Any event at all, within what an analyzer can measure.
+//! Proptest strategies for arbitrary events, within the range of what analyzers measure.
 
 use proptest::{collection::vec, option, prelude::*};
 use serde_json::{Value, json};
 use sparks_domain::{
-    AdoptedTagging, Allocation, Attributes, Candidate, CropFace, DeletionCause, Email, Event, EventId, Evidence, Face,
-    FaceBox, FaceId, FacesReviewed, Grounds, ImageId, Likeness, MergeUndone, NumbersReserved, Origin, PersonAdopted,
-    PersonId, PersonPictured, PersonReinstated, PersonRenamed, PersonsAllocated, PersonsForgotten, PersonsMerged,
-    PhotoAdopted, PhotoDeleted, PhotoProcessed, PhotoRejected, Point, ProfileProcessed, Quality, RejectCode, Rejection,
-    ReviewedFace, Seq, Source, TakenAt, Timestamp, Variant, Variants, Verdict, Version,
+    AdoptedTagging, Allocation, Attributes, Candidate, CropAnalysis, CropFace, DeletionCause, Email, Event, EventId,
+    Evidence, Face, FaceBox, FaceId, FacesReviewed, ImageId, MergeReason, MergeUndone, NumbersReserved, Origin,
+    PersonAdopted, PersonId, PersonPictured, PersonReinstated, PersonRenamed, PersonsAllocated, PersonsForgotten,
+    PersonsMerged, PhotoAdopted, PhotoDeleted, PhotoProcessed, PhotoRejected, Point, ProfileProcessed, Quality,
+    RejectCode, Rejection, ReviewedFace, Seq, SourceObject, TakenAt, Timestamp, Variant, Variants, Verdict, Version,
 };
 
 pub fn event() -> impl Strategy<Value = Event> {
@@ -49,15 +49,15 @@ fn email() -> impl Strategy<Value = Email> {
     "[a-z.+\"\\\\é]{1,12}@[a-z.]{1,12}".prop_map(|text| text.parse().expect("an address"))
 }
 
-/// A part of the photo's side, as finely as events keep it.
+/// A fraction of the photo's side, with the precision of events.
 fn fraction() -> impl Strategy<Value = f32> {
     (-10_000..=110_000_i32).prop_map(|steps| (f64::from(steps) / 1e5) as f32)
 }
 
-fn source() -> impl Strategy<Value = Source> {
+fn source() -> impl Strategy<Value = SourceObject> {
     let optional = || option::of(any::<String>());
     (any::<String>(), any::<String>(), optional(), any::<u64>(), optional(), optional()).prop_map(
-        |(key, version, sequencer, bytes, mime_type, file_name)| Source {
+        |(key, version, sequencer, bytes, mime_type, file_name)| SourceObject {
             key,
             version,
             sequencer,
@@ -91,7 +91,7 @@ fn attribute() -> impl Strategy<Value = Value> {
 fn verdict() -> impl Strategy<Value = Verdict> {
     prop_oneof![
         person_id().prop_map(Verdict::Matched),
-        person_id().prop_map(Verdict::Founded),
+        person_id().prop_map(Verdict::NewPerson),
         Just(Verdict::TooPoor),
         Just(Verdict::Ambiguous),
     ]
@@ -113,9 +113,9 @@ fn face() -> impl Strategy<Value = Face> {
     let bounds = [fraction(), fraction(), fraction(), fraction()].prop_map(FaceBox::from);
     let landmarks = vec([fraction(), fraction()].prop_map(Point::from), 0..6);
     let attributes = prop::collection::btree_map(any::<String>(), attribute(), 0..4);
-    let seen = (bounds, landmarks, quality(), 0.0..1.0_f32, attributes, any::<String>());
+    let detected = (bounds, landmarks, quality(), 0.0..1.0_f32, attributes, any::<String>());
     let decided = (vec(candidate(), 0..4), 0.0..1.0_f32, verdict(), any::<bool>());
-    (seen, decided).prop_map(|((bounds, landmarks, quality, confidence, attributes, model), decided)| {
+    (detected, decided).prop_map(|((bounds, landmarks, quality, confidence, attributes, model), decided)| {
         let (candidates, threshold, verdict, template) = decided;
         Face { bounds, landmarks, quality, confidence, attributes, model, candidates, threshold, verdict, template }
     })
@@ -123,9 +123,9 @@ fn face() -> impl Strategy<Value = Face> {
 
 fn photo_processed() -> impl Strategy<Value = PhotoProcessed> {
     let photo = (image_id(), email(), source(), any::<(u32, u32)>(), option::of(any::<String>()));
-    let made = (variant(), variant(), any::<String>(), any::<u64>(), vec(face(), 0..4), vec(person_id(), 0..3));
-    (photo, made).prop_map(|((image_id, uploader, source, (width, height), taken_at), made)| {
-        let (large, medium, analyzer, seq, faces, adopted) = made;
+    let result = (variant(), variant(), any::<String>(), any::<u64>(), vec(face(), 0..4), vec(person_id(), 0..3));
+    (photo, result).prop_map(|((image_id, uploader, source, (width, height), taken_at), result)| {
+        let (large, medium, analyzer, seq, faces, adopted) = result;
         PhotoProcessed {
             v: Version,
             image_id,
@@ -207,7 +207,7 @@ fn faces_reviewed() -> impl Strategy<Value = FacesReviewed> {
 }
 
 fn persons_merged() -> impl Strategy<Value = PersonsMerged> {
-    let grounds = prop_oneof![Just(Grounds::Told), evidence().prop_map(Grounds::Alike)];
+    let grounds = prop_oneof![Just(MergeReason::Requested), evidence().prop_map(MergeReason::SimilarFaces)];
     let row = prop::collection::btree_map(any::<String>(), attribute(), 0..4).prop_map(|row| row.into_iter().collect());
     (person_id(), person_id(), any::<u64>(), grounds, row, vec(email(), 0..3)).prop_map(
         |(into, from, seq, grounds, row, users)| PersonsMerged {
@@ -233,11 +233,11 @@ fn merge_undone() -> impl Strategy<Value = MergeUndone> {
 }
 
 fn photo_deleted() -> impl Strategy<Value = PhotoDeleted> {
-    let cause = prop_oneof![Just(DeletionCause::Asked), Just(DeletionCause::OriginalRemoved)];
+    let cause = prop_oneof![Just(DeletionCause::Requested), Just(DeletionCause::OriginalRemoved)];
     let photo = (image_id(), cause, option::of(email()), any::<String>(), option::of(any::<String>()));
-    let gone = (vec(any::<String>(), 0..4), vec(person_id(), 0..4), vec(face_id(), 0..4), option::of(any::<u64>()));
-    (photo, gone).prop_map(|((image_id, cause, uploader, version, sequencer), gone)| {
-        let (objects, persons, known_by, follows) = gone;
+    let lists = (vec(any::<String>(), 0..4), vec(person_id(), 0..4), vec(face_id(), 0..4), option::of(any::<u64>()));
+    (photo, lists).prop_map(|((image_id, cause, uploader, version, sequencer), lists)| {
+        let (objects, persons, known_by, follows) = lists;
         let follows = follows.map(Seq);
         PhotoDeleted { v: Version, image_id, cause, uploader, version, sequencer, objects, persons, known_by, follows }
     })
@@ -291,7 +291,7 @@ fn timestamp() -> impl Strategy<Value = Timestamp> {
     (0..4_000_000_000_000_i64).prop_map(Timestamp::from_millis)
 }
 
-fn likeness() -> impl Strategy<Value = Likeness> {
+fn crop_analysis() -> impl Strategy<Value = CropAnalysis> {
     let crop = (any::<String>(), face()).prop_map(|(version, face)| CropFace {
         version,
         bounds: face.bounds,
@@ -301,17 +301,17 @@ fn likeness() -> impl Strategy<Value = Likeness> {
         model: face.model,
     });
     (crop, any::<String>(), 0..5).prop_map(|(crop, reason, kind)| match kind {
-        0 => Likeness::NoCrop,
-        1 => Likeness::Unreadable(reason),
-        2 => Likeness::NoFace,
-        3 => Likeness::TooPoor(crop),
-        _ => Likeness::Known(crop),
+        0 => CropAnalysis::NoCrop,
+        1 => CropAnalysis::Unreadable(reason),
+        2 => CropAnalysis::NoFace,
+        3 => CropAnalysis::TooPoor(crop),
+        _ => CropAnalysis::Usable(crop),
     })
 }
 
 fn person_adopted() -> impl Strategy<Value = PersonAdopted> {
     let row = (person_id(), any::<String>(), timestamp(), any::<String>());
-    (row, any::<String>(), likeness(), any::<u64>()).prop_map(|(row, analyzer, likeness, seq)| {
+    (row, any::<String>(), crop_analysis(), any::<u64>()).prop_map(|(row, analyzer, likeness, seq)| {
         let (person, display_name, created_at, crop_key) = row;
         PersonAdopted {
             v: Version,
@@ -328,15 +328,15 @@ fn person_adopted() -> impl Strategy<Value = PersonAdopted> {
     })
 }
 
-fn pictures() -> impl Strategy<Value = Attributes> {
-    prop::collection::btree_map(any::<String>(), attribute(), 0..4).prop_map(|pictures| pictures.into_iter().collect())
+fn images() -> impl Strategy<Value = Attributes> {
+    prop::collection::btree_map(any::<String>(), attribute(), 0..4).prop_map(|images| images.into_iter().collect())
 }
 
 fn photo_adopted() -> impl Strategy<Value = PhotoAdopted> {
-    let tagging = (person_id(), option::of(any::<String>()), pictures(), timestamp());
+    let tagging = (person_id(), option::of(any::<String>()), images(), timestamp());
     let tagging =
         tagging.prop_map(|(person, s3_key, images, created_at)| AdoptedTagging { person, s3_key, images, created_at });
-    let row = (image_id(), email(), option::of(any::<String>()), pictures());
+    let row = (image_id(), email(), option::of(any::<String>()), images());
     (row, vec(tagging, 0..4), option::of(any::<u64>())).prop_map(|(row, taggings, follows)| {
         let (image_id, uploader, original_key, images) = row;
         let follows = follows.map(Seq);

@@ -1,25 +1,25 @@
-//! Files of all EXIF orientations come out the same way up.
+//! Photos of all EXIF orientations are rendered upright.
 
 use image::{
     DynamicImage, ImageFormat,
     metadata::Orientation::{self, Rotate90, Rotate270},
 };
-use sparks_engine::{Darkroom, Pixels};
-use sparks_media::Lab;
+use sparks_engine::{ImageProcessor, Pixels};
+use sparks_tests::worker::image_processor;
 
-use super::{data, files, own};
+use super::{crate_path, data, files};
 
-/// A JPEG that is stored another way has its blocks elsewhere, and loses other details.
-const ALIKE: f64 = 6.0;
+/// The largest difference of equal photos: a rotated JPEG has other block boundaries and loses other details.
+const MAX_DIFFERENCE: f64 = 6.0;
 
-/// How far colours are apart on average, of 255.
+/// Returns the mean absolute difference of colour values, of 255.
 fn difference(a: &Pixels, b: &Pixels) -> f64 {
     let sum: u64 = a.rgb.iter().zip(&b.rgb).map(|(a, b)| u64::from(a.abs_diff(*b))).sum();
     sum as f64 / a.rgb.len() as f64
 }
 
-/// The photo as a camera held this way stores it, and says so.
-fn held(photo: &DynamicImage, orientation: u8) -> Vec<u8> {
+/// Returns the photo as a camera in this EXIF orientation stores it.
+fn with_orientation(photo: &DynamicImage, orientation: u8) -> Vec<u8> {
     let mut stored = photo.clone();
     stored.apply_orientation(match Orientation::from_exif(orientation).unwrap() {
         Rotate90 => Rotate270,
@@ -36,38 +36,41 @@ fn held(photo: &DynamicImage, orientation: u8) -> Vec<u8> {
 }
 
 #[test]
-fn a_photo_held_any_way_looks_the_same_way_up() {
+fn a_rotated_photo_is_rendered_upright() {
     for name in ["obama-1.jpg", "collins.png"] {
-        let photo = image::open(own("photos").join(name)).unwrap();
-        let upright = Lab::default().develop(&held(&photo, 1)).unwrap();
+        let photo = image::open(crate_path("photos").join(name)).unwrap();
+        let upright = image_processor().render(&with_orientation(&photo, 1)).unwrap();
         for orientation in 2..=8 {
-            let turned = Lab::default().develop(&held(&photo, orientation)).unwrap();
-            assert_eq!((turned.width, turned.height), (upright.width, upright.height), "{name}, {orientation}");
-            let difference = difference(&turned.pixels, &upright.pixels);
+            let rotated = image_processor().render(&with_orientation(&photo, orientation)).unwrap();
+            assert_eq!((rotated.width, rotated.height), (upright.width, upright.height), "{name}, {orientation}");
+            let difference = difference(&rotated.pixels, &upright.pixels);
             println!("{name}, {orientation}: {difference:.2}");
-            assert!(difference < ALIKE, "{name}, {orientation} differs by {difference}");
+            assert!(difference < MAX_DIFFERENCE, "{name}, {orientation} differs by {difference}");
         }
-        let mirrored = Lab::default().develop(&held(&photo.fliph(), 1)).unwrap();
-        assert!(difference(&mirrored.pixels, &upright.pixels) > 3.0 * ALIKE, "{name}: a difference would be seen");
+        let mirrored = image_processor().render(&with_orientation(&photo.fliph(), 1)).unwrap();
+        assert!(
+            difference(&mirrored.pixels, &upright.pixels) > 3.0 * MAX_DIFFERENCE,
+            "{name}: a mirrored photo must differ"
+        );
     }
 }
 
 #[test]
-fn every_orientation_looks_the_same_way_up() {
+fn sample_photos_of_every_orientation_are_rendered_upright() {
     let Some(folder) = data("images/orientation") else { return };
     for shape in ["Landscape", "Portrait"] {
         let of_shape: Vec<_> = files(folder.clone()).into_iter().filter(|(name, _)| name.starts_with(shape)).collect();
-        let developed = |file: &[u8]| Lab::default().develop(file).unwrap();
+        let render = |file: &[u8]| image_processor().render(file).unwrap();
         let (_, upright) = of_shape.iter().find(|(name, _)| name.ends_with("_1.jpg")).unwrap();
-        let upright = developed(upright);
+        let upright = render(upright);
         assert!(of_shape.len() >= 8);
         for (name, file) in &of_shape {
-            let turned = developed(file);
-            assert_eq!((turned.width, turned.height), (upright.width, upright.height), "{name}");
-            assert_eq!((turned.medium.width, turned.medium.height), (400, 400), "{name}");
-            let difference = difference(&turned.pixels, &upright.pixels);
+            let rotated = render(file);
+            assert_eq!((rotated.width, rotated.height), (upright.width, upright.height), "{name}");
+            assert_eq!((rotated.medium.width, rotated.medium.height), (64, 64), "{name}");
+            let difference = difference(&rotated.pixels, &upright.pixels);
             println!("{name}: {difference:.2}");
-            assert!(difference < ALIKE, "{name} differs by {difference}");
+            assert!(difference < MAX_DIFFERENCE, "{name} differs by {difference}");
         }
     }
 }

@@ -1,22 +1,22 @@
-//! PngSuite: good files have the pixels an independent decoder finds, bad ones are refused.
+//! PngSuite: valid files are decoded to the pixels of an independent decoder, invalid ones are rejected.
 
 use std::collections::BTreeMap;
 
 use sha2::{Digest, Sha256};
-use sparks_engine::Darkroom;
-use sparks_media::Lab;
+use sparks_engine::ImageProcessor;
+use sparks_media::LocalImageProcessor;
 
-use super::{data, files, own};
+use super::{crate_path, data, files};
 
-/// Made by `fixtures/pngsuite.py`, which decodes for itself.
+/// Returns size and digest of each valid file, computed by `fixtures/pngsuite.py` with a decoder of its own.
 fn expected() -> BTreeMap<String, String> {
-    let table = std::fs::read_to_string(own("fixtures/pngsuite.txt")).unwrap();
+    let table = std::fs::read_to_string(crate_path("fixtures/pngsuite.txt")).unwrap();
     let entry = |line: &str| line.split_once(' ').map(|(name, rest)| (name.to_owned(), rest.to_owned())).unwrap();
     table.lines().map(entry).collect()
 }
 
 #[test]
-fn good_files_have_the_right_pixels_and_bad_ones_are_refused() {
+fn valid_files_have_the_expected_pixels_and_invalid_are_rejected() {
     let Some(folder) = data("images/pngsuite") else { return };
     let expected = expected();
     let (mut good, mut bad) = (0, 0);
@@ -24,19 +24,19 @@ fn good_files_have_the_right_pixels_and_bad_ones_are_refused() {
         if !name.ends_with(".png") {
             continue;
         }
-        match (Lab::default().develop(&file), expected.get(&name)) {
-            (Ok(developed), Some(expected)) => {
-                let digest: String = Sha256::digest(&developed.pixels.rgb).iter().map(|b| format!("{b:02x}")).collect();
-                let found = format!("{} {} {digest}", developed.width, developed.height);
+        match (LocalImageProcessor::default().render(&file), expected.get(&name)) {
+            (Ok(rendered), Some(expected)) => {
+                let digest: String = Sha256::digest(&rendered.pixels.rgb).iter().map(|b| format!("{b:02x}")).collect();
+                let found = format!("{} {} {digest}", rendered.width, rendered.height);
                 assert_eq!(&found, expected, "{name}");
                 good += 1;
             }
-            (Err(refused), None) => {
-                println!("{name}: {refused}");
-                assert!(name.starts_with('x') && !refused.to_string().is_empty(), "{name}: {refused}");
+            (Err(rejected), None) => {
+                println!("{name}: {rejected}");
+                assert!(name.starts_with('x') && !rejected.to_string().is_empty(), "{name}: {rejected}");
                 bad += 1;
             }
-            (outcome, _) => panic!("{name}: {:?}", outcome.map(|_| "developed")),
+            (outcome, _) => panic!("{name}: {:?}", outcome.map(|_| "rendered")),
         }
     }
     assert_eq!(good, expected.len());

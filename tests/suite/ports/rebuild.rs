@@ -1,4 +1,4 @@
-//! Everything that is ours comes back from the log; nothing else is touched.
+//! A rebuild restores every row and attribute of the worker from the event log and changes nothing else.
 
 use std::{
     collections::BTreeMap,
@@ -17,9 +17,9 @@ use sparks_tests::{
     worker::{drain, image_of, open, persons_in, rebuilder, upload},
 };
 
-use super::embedded::Folders;
+use super::data_folders::DataFolders;
 
-/// A data folder, and its file by hand.
+/// A data folder with a processed album, and direct access to its database.
 struct Table {
     folder: PathBuf,
     backend: Embedded,
@@ -30,10 +30,10 @@ struct Table {
 type Rows = BTreeMap<(String, String), String>;
 
 impl Table {
-    /// A folder in which this album has been worked off, and to which the platform has added things of its own.
-    async fn with(folders: &Folders, casts: &[&[usize]]) -> Self {
+    /// Processes an album and adds attributes of the platform to its rows.
+    async fn create(folders: &DataFolders, identities: &[&[usize]]) -> Self {
         let folder = folders.fresh();
-        let (backend, photos) = (open(&folder), album(casts));
+        let (backend, photos) = (open(&folder), album(identities));
         upload(&backend, &photos).await;
         drain(&backend).await;
         let table = Self { file: connect(&folder), folder, backend, photos };
@@ -46,14 +46,14 @@ impl Table {
         table
     }
 
-    /// Rows of others, spelled as nobody of ours would.
+    /// Inserts rows of other programs, with a formatting that the worker never writes.
     fn add_foreign_rows(&self) -> Rows {
         let rows = [
-            ("somebody@example.org", "somebody@example.org", r#"{"entityType":"USER",  "personId":"person1" }"#),
-            ("LIMIT#somebody@example.org", "somebody@example.org", r#"{ "limit" : 1.50 }"#),
-            ("PERSON#person900", "person900", r#"{"entityType":"PERSON", "displayName":"Somebody else's"}"#),
+            ("uploader@example.org", "uploader@example.org", r#"{"entityType":"USER",  "personId":"person1" }"#),
+            ("LIMIT#uploader@example.org", "uploader@example.org", r#"{ "limit" : 1.50 }"#),
+            ("PERSON#person900", "person900", r#"{"entityType":"PERSON", "displayName":"foreign"}"#),
             (image_of(&self.photos[0]).as_str(), "NOTE#1", r#"{ "entityType":"NOTE","b":1,"a":2}"#),
-            ("PERSON#nobody", "nobody", "{}"),
+            ("PERSON#foreign", "foreign", "{}"),
         ]
         .map(|(pk, sk, text)| ((pk.to_owned(), sk.to_owned()), text.to_owned()));
         for ((pk, sk), text) in &rows {
@@ -98,9 +98,9 @@ impl Table {
         rebuilder(&self.backend).run(true, |_| ()).await.unwrap()
     }
 
-    async fn work_on(&mut self, casts: &[&[usize]]) -> Vec<Photo> {
+    async fn process_more(&mut self, identities: &[&[usize]]) -> Vec<Photo> {
         let new: Vec<Photo> =
-            album(casts).into_iter().map(|photo| Photo { number: photo.number + 50, ..photo }).collect();
+            album(identities).into_iter().map(|photo| Photo { number: photo.number + 50, ..photo }).collect();
         upload(&self.backend, &new).await;
         drain(&self.backend).await;
         new
@@ -111,12 +111,12 @@ fn connect(folder: &Path) -> Connection {
     Connection::open(folder.join("sparks.db")).unwrap()
 }
 
-const CASTS: [&[usize]; 4] = [&[0], &[1, 2], &[], &[0, 2]];
+const IDENTITIES: [&[usize]; 4] = [&[0], &[1, 2], &[], &[0, 2]];
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn what_is_ours_comes_back_byte_for_byte() {
-    let folders = Folders::new();
-    let table = Table::with(&folders, &CASTS).await;
+async fn own_rows_and_attributes_are_restored_byte_for_byte() {
+    let folders = DataFolders::new();
+    let table = Table::create(&folders, &IDENTITIES).await;
     let foreign = table.add_foreign_rows();
     let before = table.rows();
     assert_eq!(table.delete("PK IN ('PERSON#person1', 'PERSON#person2', 'PERSON#person3')"), 3);
@@ -124,8 +124,8 @@ async fn what_is_ours_comes_back_byte_for_byte() {
     assert_eq!(table.delete("PK = 'UNKNOWN_PERSONS'"), 1);
     for photo in &table.photos {
         table.edit(&table.image_row(photo), |row| {
-            for ours in ["images", "persons", "lastModified"] {
-                assert!(row.remove(ours).is_some(), "{ours} is not there to begin with");
+            for own in ["images", "persons", "lastModified"] {
+                assert!(row.remove(own).is_some(), "{own} is missing before the test removes it");
             }
         });
     }
@@ -143,43 +143,43 @@ async fn what_is_ours_comes_back_byte_for_byte() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_sound_table_is_left_alone() {
-    let folders = Folders::new();
-    let table = Table::with(&folders, &CASTS).await;
+async fn a_table_without_drift_is_not_changed() {
+    let folders = DataFolders::new();
+    let table = Table::create(&folders, &IDENTITIES).await;
     table.add_foreign_rows();
     let (rows, head) = (table.rows(), table.backend.store.heads().await.unwrap());
     let drift = table.rebuild().await;
-    assert_eq!((drift.total, drift.gone, drift.renamed.len()), (0, 0, 0), "{drift:#?}");
+    assert_eq!((drift.total, drift.deleted_photos, drift.renamed.len()), (0, 0, 0), "{drift:#?}");
     assert_eq!(drift.events, head.events());
     assert_eq!(table.rows(), rows);
     assert_eq!(table.backend.store.heads().await.unwrap(), head, "nothing was recorded");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn wrong_values_are_named_and_mended() {
-    let folders = Folders::new();
-    let table = Table::with(&folders, &CASTS).await;
+async fn wrong_values_are_reported_and_repaired() {
+    let folders = DataFolders::new();
+    let table = Table::create(&folders, &IDENTITIES).await;
     let before = table.rows();
     table.edit(&table.image_row(&table.photos[1]), |row| drop(row.insert("persons".into(), json!(["person9"]))));
     table.edit(&Key::tagging(&image_of(&table.photos[0]), person(1)), |row| drop(row.remove("s3Key")));
     table.edit(&Key::person(person(2)), |row| drop(row.insert("s3Key".into(), json!(1))));
     table.edit(&Key::counter(), |row| drop(row.insert("limit".into(), json!(1))));
     let drift = table.compare().await;
-    let named: Vec<String> = drift.differences.iter().map(ToString::to_string).collect();
-    assert_eq!(named.len(), 4, "{named:#?}");
-    for (what, of) in [("persons", 1), ("s3Key", 0)] {
-        let image = image_of(&table.photos[of]);
-        let is_named = named.iter().any(|line| line.contains(what) && line.contains(image.as_str()));
-        assert!(is_named, "{what} of {image} is not named: {named:#?}");
+    let reported: Vec<String> = drift.differences.iter().map(ToString::to_string).collect();
+    assert_eq!(reported.len(), 4, "{reported:#?}");
+    for (attribute, photo) in [("persons", 1), ("s3Key", 0)] {
+        let image = image_of(&table.photos[photo]);
+        let is_reported = reported.iter().any(|line| line.contains(attribute) && line.contains(image.as_str()));
+        assert!(is_reported, "{attribute} of {image} is not reported: {reported:#?}");
     }
     table.rebuild().await;
     assert_eq!(table.rows(), before);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_name_that_somebody_gave_is_adopted() {
-    let folders = Folders::new();
-    let mut table = Table::with(&folders, &CASTS).await;
+async fn a_foreign_display_name_is_adopted() {
+    let folders = DataFolders::new();
+    let mut table = Table::create(&folders, &IDENTITIES).await;
     let key = Key::person(person(2));
     let name = |name: &str| {
         let name = name.to_owned();
@@ -188,9 +188,13 @@ async fn a_name_that_somebody_gave_is_adopted() {
     table.edit(&key, name("Ada \"the\" Löwe"));
     let found = table.compare().await;
     assert_eq!(found.renamed, [(person(2), "Ada \"the\" Löwe".to_owned())]);
-    assert_eq!((found.total, count(&read_log(&table.backend).await, "PersonRenamed")), (0, 0), "only looked at");
+    assert_eq!(
+        (found.total, count(&read_log(&table.backend).await, "PersonRenamed")),
+        (0, 0),
+        "a comparison records no event"
+    );
 
-    assert_eq!(table.rebuild().await.total, 0, "a name of others is no drift");
+    assert_eq!(table.rebuild().await.total, 0, "a foreign display name counts as drift");
     let log = read_log(&table.backend).await;
     let Some(Event::PersonRenamed(renamed)) = log.last().map(|recorded| &recorded.event) else {
         panic!("the last event is {:?}", log.last());
@@ -202,10 +206,10 @@ async fn a_name_that_somebody_gave_is_adopted() {
     let named = table.rows();
     assert_eq!(table.delete("PK = 'PERSON#person2'"), 1);
     table.rebuild().await;
-    assert_eq!(table.rows(), named, "the row after it was deleted");
-    assert_eq!(count(&read_log(&table.backend).await, "PersonRenamed"), 1, "adopted once");
+    assert_eq!(table.rows(), named, "the row after its deletion and a rebuild");
+    assert_eq!(count(&read_log(&table.backend).await, "PersonRenamed"), 1, "events of one new name");
 
-    // Back to the first name, which is a name like any other.
+    // The initial name is a name like any other.
     table.edit(&key, name("person2"));
     table.rebuild().await;
     table.delete("PK = 'PERSON#person2'");
@@ -213,23 +217,23 @@ async fn a_name_that_somebody_gave_is_adopted() {
     assert_eq!(table.row(&key).unwrap()["displayName"], "person2");
     assert_eq!(count(&read_log(&table.backend).await, "PersonRenamed"), 2);
 
-    // Whoever allocates has seen the renames.
-    let new = table.work_on(&[&[7], &[1, 7]]).await;
+    // Allocation after renames uses the current identity head.
+    let new = table.process_more(&[&[7], &[1, 7]]).await;
     assert_eq!(persons_in(&table.backend, &new[1]).await, [person(2), person(4)]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn the_counter_never_falls() {
-    let folders = Folders::new();
-    let mut table = Table::with(&folders, &CASTS).await;
+async fn a_rebuild_never_lowers_the_counter() {
+    let folders = DataFolders::new();
+    let mut table = Table::create(&folders, &IDENTITIES).await;
     table.edit(&Key::counter(), |row| drop(row.insert("limit".into(), json!(1000))));
     let rows = table.rows();
-    assert_eq!(table.rebuild().await.total, 0, "a larger counter is no drift");
+    assert_eq!(table.rebuild().await.total, 0, "a larger counter counts as drift");
     assert_eq!(table.rows(), rows);
-    let new = table.work_on(&[&[7]]).await;
+    let new = table.process_more(&[&[7]]).await;
     assert_eq!(persons_in(&table.backend, &new[0]).await, [person(1001)]);
 
-    // Without the row, the highest number in the log is what is known.
+    // Without the row, the counter is the highest number in the log.
     table.delete("PK = 'UNKNOWN_PERSONS'");
     table.rebuild().await;
     assert_eq!(table.backend.store.identity(Seq(0)).await.unwrap().counter, 1001);
@@ -237,20 +241,20 @@ async fn the_counter_never_falls() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_photo_that_the_platform_deleted_stays_deleted() {
-    let folders = Folders::new();
-    let table = Table::with(&folders, &CASTS).await;
+    let folders = DataFolders::new();
+    let table = Table::create(&folders, &IDENTITIES).await;
     let image = image_of(&table.photos[3]);
     assert_eq!(table.delete(&format!("PK = '{image}'")), 3, "the photo and two taggings");
     let rows = table.rows();
     let drift = table.rebuild().await;
-    assert_eq!((drift.total, drift.gone), (0, 1), "{drift:#?}");
+    assert_eq!((drift.total, drift.deleted_photos), (0, 1), "{drift:#?}");
     assert_eq!(table.rows(), rows);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_rebuild_beside_workers_ends_clean() {
-    let folders = Folders::new();
-    let table = Table::with(&folders, &CASTS).await;
+async fn a_rebuild_beside_workers_ends_without_drift() {
+    let folders = DataFolders::new();
+    let table = Table::create(&folders, &IDENTITIES).await;
     table.delete("PK LIKE 'PERSON#%'");
     let more: Vec<&[usize]> = vec![&[0, 5], &[6], &[5], &[1], &[6, 2], &[8]];
     let more: Vec<Photo> = album(&more).into_iter().map(|photo| Photo { number: photo.number + 50, ..photo }).collect();

@@ -1,4 +1,4 @@
-//! Messages that come again, late, or without all they might say.
+//! Redelivered, late and incomplete messages.
 
 use std::sync::{
     Arc,
@@ -7,11 +7,11 @@ use std::sync::{
 
 use async_trait::async_trait;
 use serde_json::json;
-use sparks_domain::{FaceId, ImageId, Item, Key, PersonId, PhotoState, Position, Recorded, RejectCode, Seq};
+use sparks_domain::{FaceId, ImageId, Item, Key, PersonId, PhotoState, Position, RecordedEvent, RejectCode, Seq};
 use sparks_embedded::{Embedded, FileObjects};
 use sparks_engine::{
-    Commit, CommitError, DecidedFace, IdentityTail, Objects, Outcome, Page, PhotoRef, Pipeline, Query, Queue, Reach,
-    Settlement, Store, StoreError, StoredFace, Templates, Turnstile,
+    ArrivalOrder, Commit, CommitError, DecidedFace, IdentityTail, Objects, Outcome, Page, PhotoRef, Pipeline, Query,
+    Queue, Settlement, Store, StoreError, StoredFace, TemplateScope, Templates,
 };
 use sparks_tests::{
     album::{Photo, album},
@@ -20,37 +20,37 @@ use sparks_tests::{
     worker::{drain, image_of, open, photos_in, pipeline, upload},
 };
 
-use super::embedded::Folders;
+use super::data_folders::DataFolders;
 
-/// A store that, asked about a photo for the first time, has not heard yet of what another worker commits right then.
-struct OneStepBehind {
+/// A store whose first read of a photo misses the commit of another worker.
+struct StaleFirstRead {
     inner: Arc<dyn Store>,
-    behind: AtomicBool,
+    is_stale: AtomicBool,
 }
 
 #[async_trait]
-impl Store for OneStepBehind {
-    async fn commit(&self, commit: &Commit) -> Result<Vec<Recorded>, CommitError> {
+impl Store for StaleFirstRead {
+    async fn commit(&self, commit: &Commit) -> Result<Vec<RecordedEvent>, CommitError> {
         self.inner.commit(commit).await
     }
 
     async fn photo(&self, image: &ImageId) -> Result<Option<PhotoState>, StoreError> {
-        if self.behind.swap(false, Ordering::Relaxed) { Ok(None) } else { self.inner.photo(image).await }
+        if self.is_stale.swap(false, Ordering::Relaxed) { Ok(None) } else { self.inner.photo(image).await }
     }
 
     async fn identity(&self, after: Seq) -> Result<IdentityTail, StoreError> {
         self.inner.identity(after).await
     }
 
-    async fn read_log(&self, after: &Position, most: usize) -> Result<Vec<Recorded>, StoreError> {
+    async fn read_log(&self, after: &Position, most: usize) -> Result<Vec<RecordedEvent>, StoreError> {
         self.inner.read_log(after, most).await
     }
 
-    async fn event(&self, image: &ImageId, seq: Seq) -> Result<Option<Recorded>, StoreError> {
+    async fn event(&self, image: &ImageId, seq: Seq) -> Result<Option<RecordedEvent>, StoreError> {
         self.inner.event(image, seq).await
     }
 
-    async fn templates(&self, after: &Position, reach: Reach, most: usize) -> Result<Templates, StoreError> {
+    async fn templates(&self, after: &Position, reach: TemplateScope, most: usize) -> Result<Templates, StoreError> {
         self.inner.templates(after, reach, most).await
     }
 
@@ -89,8 +89,8 @@ fn store(backend: &Embedded) -> Arc<dyn Store> {
     Arc::clone(&backend.store) as Arc<dyn Store>
 }
 
-/// A folder in which one stranger's photo is committed and the crop never was made, and the photo's message.
-async fn committed_without_crop(folders: &Folders) -> (Embedded, PhotoRef) {
+/// Commits a photo of a new person without its crop, and returns the photo's message.
+async fn committed_without_crop(folders: &DataFolders) -> (Embedded, PhotoRef) {
     let backend = open(&folders.fresh());
     let photos = album(&[&[0]]);
     upload(&backend, &photos).await;
@@ -108,33 +108,33 @@ async fn committed_without_crop(folders: &Folders) -> (Embedded, PhotoRef) {
 }
 
 async fn process(pipeline: &Pipeline, photo: PhotoRef) -> Outcome {
-    pipeline.process(photo, &Turnstile::default().ticket()).await.unwrap()
+    pipeline.process(photo, &ArrivalOrder::default().slot()).await.unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_redelivery_makes_the_missing_crop() {
-    let folders = Folders::new();
+async fn a_redelivery_stores_a_missing_crop() {
+    let folders = DataFolders::new();
     let (backend, photo) = committed_without_crop(&folders).await;
     let pipeline = pipeline_over(&backend, store(&backend)).await;
     assert!(matches!(process(&pipeline, photo).await, Outcome::AlreadyCommitted));
     assert!(backend.objects.head(CROP).await.unwrap().is_some(), "the crop is missing");
 }
 
-/// Another worker, whose lease had run out, committed while this one looked, and died before it made the crop.
+/// Another worker with an expired lease committed during the lookup and died before it stored the crop.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_worker_that_was_overtaken_makes_the_missing_crop() {
-    let folders = Folders::new();
+async fn a_worker_that_lost_the_race_stores_a_missing_crop() {
+    let folders = DataFolders::new();
     let (backend, photo) = committed_without_crop(&folders).await;
-    let behind = OneStepBehind { inner: store(&backend), behind: AtomicBool::new(true) };
-    let pipeline = pipeline_over(&backend, Arc::new(behind)).await;
+    let stale = StaleFirstRead { inner: store(&backend), is_stale: AtomicBool::new(true) };
+    let pipeline = pipeline_over(&backend, Arc::new(stale)).await;
     assert!(matches!(process(&pipeline, photo).await, Outcome::AlreadyCommitted));
-    assert_eq!(count(&read_log(&backend).await, "PhotoProcessed"), 1, "the photo is committed once");
+    assert_eq!(count(&read_log(&backend).await, "PhotoProcessed"), 1, "commits of the photo");
     assert!(backend.objects.head(CROP).await.unwrap().is_some(), "the crop is missing");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_redelivery_that_names_no_version_makes_the_missing_crop() {
-    let folders = Folders::new();
+async fn a_redelivery_without_a_version_stores_a_missing_crop() {
+    let folders = DataFolders::new();
     let (backend, photo) = committed_without_crop(&folders).await;
     let pipeline = pipeline_over(&backend, store(&backend)).await;
     let outcome = process(&pipeline, PhotoRef { version: None, ..photo }).await;
@@ -142,10 +142,10 @@ async fn a_redelivery_that_names_no_version_makes_the_missing_crop() {
     assert!(backend.objects.head(CROP).await.unwrap().is_some(), "the crop is missing");
 }
 
-/// The platform's own PutItem may have wiped what is ours in the row.
+/// The platform's own `PutItem` may have removed the worker's attributes.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_redelivery_asserts_our_attributes_again() {
-    let folders = Folders::new();
+async fn a_redelivery_restores_the_attributes_of_the_row() {
+    let folders = DataFolders::new();
     let folder = folders.fresh();
     let backend = open(&folder);
     let photos = album(&[&[0]]);
@@ -158,21 +158,22 @@ async fn a_redelivery_asserts_our_attributes_again() {
     let clean = Snapshot::take(&folder, &backend).await;
 
     let file = rusqlite::Connection::open(folder.join("sparks.db")).unwrap();
-    let wipe = "UPDATE items SET item = json_remove(json_set(item, '$.persons', json('[]')), '$.images') WHERE PK = ?1
+    let remove =
+        "UPDATE items SET item = json_remove(json_set(item, '$.persons', json('[]')), '$.images') WHERE PK = ?1
                 AND SK LIKE 'UPLOADED_BY#%'";
-    assert_eq!(file.execute(wipe, [image_of(&photos[0]).as_str()]).unwrap(), 1);
+    assert_eq!(file.execute(remove, [image_of(&photos[0]).as_str()]).unwrap(), 1);
     process(&first, photo()).await;
     assert_eq!(Snapshot::take(&folder, &backend).await.rows, clean.rows, "the row after the redelivery");
-    backend.queue.settle(message, Settlement::Done).await.unwrap();
+    backend.queue.settle(message, Settlement::Acknowledge).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_photo_whose_row_is_late_waits_for_it() {
-    let folders = Folders::new();
+async fn a_photo_waits_for_its_late_row() {
+    let folders = DataFolders::new();
     let backend = open(&folders.fresh());
     let photo: Photo = album(&[&[0]]).remove(0);
     let (image, key) = (image_of(&photo), format!("originals/{}.jpg", image_of(&photo)));
-    let content = sparks_engine::Content::picture("image/jpeg");
+    let content = sparks_engine::Content::image("image/jpeg");
     backend.objects.put(&key, photo.jpeg, content, sparks_engine::PutMode::Replace).await.unwrap();
     let body =
         json!({ "Records": [{ "s3": { "bucket": { "name": "local" }, "object": { "key": key } } }] }).to_string();
@@ -185,24 +186,24 @@ async fn a_photo_whose_row_is_late_waits_for_it() {
             sparks_domain::Presence::Any,
             json!({ "entityType": "IMAGE", "tags": ["late"] }),
         );
-        let commit = Commit { mutations: vec![row], ..sparks_tests::samples::nothing() };
+        let commit = Commit { mutations: vec![row], ..sparks_tests::samples::empty_commit() };
         backend.store.commit(&commit).await.unwrap();
     };
     tokio::join!(late, drain(&backend));
     assert_eq!(count(&read_log(&backend).await, "PhotoProcessed"), 1);
-    assert_eq!(backend.queue.depth().await.unwrap(), sparks_engine::Depth::default());
+    assert_eq!(backend.queue.depth().await.unwrap(), sparks_engine::QueueDepth::default());
 }
 
-/// Limits change, and change back: each refusal is a decision like any other.
+/// Limits change and change back; each rejection is recorded.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_photo_may_be_refused_for_an_earlier_reason_again() {
-    let folders = Folders::new();
+async fn a_photo_can_be_rejected_for_an_earlier_reason_again() {
+    let folders = DataFolders::new();
     let backend = open(&folders.fresh());
     let pipeline = pipeline_over(&backend, store(&backend)).await;
     let image = sparks_tests::samples::image(1);
     for code in [RejectCode::TooManyBytes, RejectCode::TooManyPixels, RejectCode::TooManyBytes] {
         let reason = sparks_domain::Rejection { code, message: "sample".into() };
-        let refused = pipeline.refuse(image.clone(), uploader(), source(&image, "v1"), reason).await;
-        assert!(matches!(refused, Ok(Outcome::Rejected(_))), "{code:?} gives {refused:?}");
+        let refused = pipeline.reject(image.clone(), uploader(), source(&image, "v1"), reason).await;
+        assert!(matches!(refused, Ok(Outcome::Rejected(_))), "{code:?} returns {refused:?}");
     }
 }

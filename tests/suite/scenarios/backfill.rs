@@ -1,4 +1,4 @@
-//! Originals that nobody sent a message about.
+//! `sparks backfill`: originals without a message.
 
 use std::fs;
 
@@ -9,13 +9,13 @@ use crate::sparks::Sparks;
 const IMAGE: &str = "02df423f-0d45-4d59-b987-2ade841d0fbf";
 
 #[test]
-fn originals_that_the_log_does_not_know_are_sent_once() {
+fn originals_missing_from_the_log_are_sent_once() {
     let sparks = Sparks::new();
     let album = sparks.synth(3, 2, &[]);
     sparks.json(["ingest", album.to_str().unwrap(), "--faces", "synthetic"]);
     let counts = |args: &[&str]| {
-        let said = sparks.json(["backfill"].iter().chain(args));
-        ["originals", "known", "sent", "strange"].map(|key| said[key].as_u64().unwrap())
+        let report = sparks.json(["backfill"].iter().chain(args));
+        ["originals", "known", "sent", "strange"].map(|key| report[key].as_u64().unwrap())
     };
     assert_eq!(counts(&["--dry-run"]), [3, 3, 0, 0]);
 
@@ -30,12 +30,12 @@ fn originals_that_the_log_does_not_know_are_sent_once() {
     assert_eq!(queued(), 0, "a dry run sends nothing");
     assert_eq!(counts(&[]), [4, 3, 1, 1]);
     counts(&[]);
-    assert_eq!(queued(), 1, "a message that still stands is not sent twice");
+    assert_eq!(queued(), 1, "a message that is still queued is not sent twice");
 
     let row = json!({ "entityType": "IMAGE", "imageId": IMAGE, "uploadedBy": "ann@example.com" }).to_string();
     let insert = "INSERT INTO items (PK, SK, item) VALUES (?, 'UPLOADED_BY#ann@example.com', ?)";
     sparks.database().execute(insert, [IMAGE, &row]).unwrap();
-    sparks.json(["ingest", album.to_str().unwrap(), "--faces", "synthetic"]); // works off whatever is on the queue
+    sparks.json(["ingest", album.to_str().unwrap(), "--faces", "synthetic"]); // drains the queue
     assert_eq!(counts(&[]), [4, 4, 0, 1]);
     assert!(sparks.data().join(format!("objects/processed/{IMAGE}_large.webp")).is_file());
     sparks.json(["photo", "delete", IMAGE]);

@@ -1,4 +1,4 @@
-//! Files that cannot be taken: each is named, the rest is processed, and memory stays bounded.
+//! Files that cannot be processed: each is reported, the rest is processed, and memory stays bounded.
 
 use std::{
     fs::{self, Permissions},
@@ -11,11 +11,11 @@ use std::{
 use serde_json::Value;
 
 use crate::{
+    peak_memory::run_and_measure,
     sparks::{Sparks, binary, root},
-    watched::run_watched,
 };
 
-/// A PNG whose header promises 60,000 x 60,000 pixels.
+/// Returns a PNG whose header declares 60,000 x 60,000 pixels.
 fn giant_png() -> Vec<u8> {
     let mut ihdr = b"IHDR".to_vec();
     ihdr.extend(60_000_u32.to_be_bytes());
@@ -28,9 +28,9 @@ fn giant_png() -> Vec<u8> {
     png
 }
 
-/// What stands behind every part of a PNG.
-pub fn crc(part: &[u8]) -> u32 {
-    !part.iter().fold(!0_u32, |crc, byte| {
+/// Returns the CRC-32 that follows every chunk of a PNG.
+pub fn crc(chunk: &[u8]) -> u32 {
+    !chunk.iter().fold(!0_u32, |crc, byte| {
         (0..8).fold(crc ^ u32::from(*byte), |crc, _| if crc & 1 == 1 { (crc >> 1) ^ 0xEDB8_8320 } else { crc >> 1 })
     })
 }
@@ -49,11 +49,11 @@ fn fill(folder: &Path) {
 }
 
 #[test]
-fn each_bad_file_is_named_and_the_rest_is_processed() {
+fn each_bad_file_is_reported_and_the_rest_is_processed() {
     let sparks = Sparks::new();
     let folder = sparks.path("photos");
     fill(&folder);
-    // Permissions do not stop root, so the binary runs as nobody, who needs to reach it.
+    // Permissions do not stop root, so the binary runs as user 65534, who needs access to it.
     fs::set_permissions(sparks.path("."), Permissions::from_mode(0o777)).unwrap();
     let copy = sparks.path("sparks");
     fs::copy(binary(), &copy).unwrap();
@@ -65,7 +65,7 @@ fn each_bad_file_is_named_and_the_rest_is_processed() {
     if Command::new("id").arg("-u").output().unwrap().stdout == b"0\n" {
         command.uid(65534).gid(65534);
     }
-    let (peak, output) = run_watched(command);
+    let (peak, output) = run_and_measure(command);
     assert_eq!(
         output.status.code(),
         Some(1),
@@ -80,12 +80,12 @@ fn each_bad_file_is_named_and_the_rest_is_processed() {
             .filter(|file| file["path"].as_str().unwrap().ends_with(name))
             .map(|file| file["reason"].clone())
             .next();
-        reason.unwrap_or_else(|| panic!("{name} is not named in {list}: {summary}")).as_str().unwrap().to_owned()
+        reason.unwrap_or_else(|| panic!("{name} is missing in {list}: {summary}")).as_str().unwrap().to_owned()
     };
-    assert!(reason("rejected", "truncated.jpg").contains("cut short"));
+    assert!(reason("rejected", "truncated.jpg").contains("truncated"));
     assert!(reason("rejected", "giant.png").contains("60000 x 60000"));
     assert!(reason("rejected", "empty.jpg").contains("empty"));
-    assert!(reason("rejected", "text.jpg").contains("not a picture"));
+    assert!(reason("rejected", "text.jpg").contains("not an image"));
     assert!(reason("rejected", "phone.heic").contains("HEIC"));
     assert!(reason("failed", "locked").to_lowercase().contains("permission denied"));
     assert!(peak > 1 << 20 && peak < 512 << 20, "{peak} bytes at most");
@@ -94,14 +94,14 @@ fn each_bad_file_is_named_and_the_rest_is_processed() {
 }
 
 #[test]
-fn rejected_photos_leave_the_exit_code_0_and_are_told_again() {
+fn a_rejected_photo_is_reported_every_time_with_exit_code_0() {
     let sparks = Sparks::new();
     fs::write(sparks.path("empty.jpg"), b"").unwrap();
     for _ in 0..2 {
         let summary = sparks.json(["ingest", "empty.jpg", "--faces", "off"]);
         assert_eq!(summary["rejected"].as_array().unwrap().len(), 1, "{summary}");
     }
-    assert_eq!(sparks.events().len(), 1, "decided once");
+    assert_eq!(sparks.events().len(), 1, "one event");
 }
 
 #[test]
@@ -112,7 +112,7 @@ fn a_file_over_the_limit_is_not_copied() {
     file.set_len(1 << 30).unwrap();
     let mut command = sparks.command(["ingest", "huge.jpg", "--faces", "off", "--json"]);
     command.env("SPARKS_LIMITS_MAX_BYTES", "1000000");
-    let (peak, output) = run_watched(command);
+    let (peak, output) = run_and_measure(command);
     let summary: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert!(summary["rejected"][0]["reason"].as_str().unwrap().contains("1073741824 bytes"), "{summary}");
     assert!(peak < 128 << 20, "{peak} bytes at most");
@@ -120,7 +120,7 @@ fn a_file_over_the_limit_is_not_copied() {
 }
 
 #[test]
-fn wider_limits_take_what_was_rejected() {
+fn a_rejected_photo_is_processed_after_limits_are_raised() {
     let sparks = Sparks::new();
     fs::copy(root().join("tests/photos/biden.jpg"), sparks.path("photo.jpg")).unwrap();
     let mut narrow = sparks.command(["ingest", "photo.jpg", "--faces", "off", "--json"]);

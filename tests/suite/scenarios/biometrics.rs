@@ -1,9 +1,9 @@
-//! Signatures live apart from the log, so that they can be erased.
+//! Signatures are stored apart from the event log, so that they can be erased.
 
 use crate::sparks::Sparks;
 
 #[test]
-fn no_signature_is_found_in_the_log() {
+fn the_event_log_contains_no_signature() {
     let sparks = Sparks::new();
     let album = sparks.synth(6, 3, &[]);
     sparks.json(["ingest", album.to_str().unwrap(), "--faces", "synthetic"]);
@@ -12,7 +12,7 @@ fn no_signature_is_found_in_the_log() {
     let signatures: Vec<Vec<u8>> = select.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
     assert!(signatures.len() >= 6);
 
-    // The log as it is printed, and the log as it lies in the file.
+    // The log as it is printed, and as it is stored.
     let mut select = database.prepare("SELECT * FROM log").unwrap();
     let columns = select.column_count();
     let mut rows = select.query([]).unwrap();
@@ -30,10 +30,10 @@ fn no_signature_is_found_in_the_log() {
             );
         }
     }
-    assert!(log.windows(13).any(|part| part == b"\"synthetic-1\""), "the search can find what is there");
+    assert!(log.windows(13).any(|part| part == b"\"synthetic-1\""), "the search finds text that is in the log");
 }
 
-/// The ways a piece of a signature could be written down.
+/// Returns the ways in which a part of a signature could be written.
 fn forms(bytes: &[u8]) -> Vec<Vec<u8>> {
     let signed: Vec<String> = bytes.iter().map(|b| b.cast_signed().to_string()).collect();
     let unsigned: Vec<String> = bytes.iter().map(ToString::to_string).collect();

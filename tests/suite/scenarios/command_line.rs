@@ -1,4 +1,4 @@
-//! Exit codes, settings and what a stranger types first.
+//! Exit codes, settings, help, and the first command of the README.
 
 use std::process::Stdio;
 
@@ -21,18 +21,18 @@ fn the_readme_command_works() {
 }
 
 #[test]
-fn wrong_use_is_exit_code_2_and_names_the_remedy() {
+fn wrong_usage_is_exit_code_2_and_names_the_remedy() {
     let sparks = Sparks::new();
-    let check = |args: &[&str], words: &str| {
+    let check = |args: &[&str], expected: &str| {
         let output = sparks.run(args);
         let text = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(2), "{args:?}: {text}");
-        assert!(text.contains(words), "{args:?}: {text}");
-        assert!(!sparks.data().exists(), "{args:?} left something behind");
+        assert!(text.contains(expected), "{args:?}: {text}");
+        assert!(!sparks.data().exists(), "{args:?} created a data folder");
     };
     check(&["ingest"], "Usage");
     check(&["ingest", "no-such-folder"], "no such file or folder");
-    check(&["ingest", ".", "--uploader", "nobody"], "e-mail address");
+    check(&["ingest", ".", "--uploader", "not-an-address"], "e-mail address");
     check(&["ingest", ".", "--jobs", "0"], "--jobs");
     check(&["ingest", ".", "--faces", "nonsense"], "synthetic");
     check(&["items"], "sparks ingest");
@@ -41,25 +41,43 @@ fn wrong_use_is_exit_code_2_and_names_the_remedy() {
 }
 
 #[test]
-fn settings_come_in_layers() {
+fn environment_variables_override_the_settings_file() {
     let sparks = Sparks::new();
     std::fs::write(sparks.path("my.toml"), "jobs = 3\n[variants.large]\nquality = 50\n").unwrap();
     let mut command = sparks.command(["--config", "my.toml", "config", "show", "--json"]);
     let output = command.env("SPARKS_VARIANTS_LARGE_QUALITY", "60").output().unwrap();
     let shown: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(shown["jobs"]["value"], 3);
-    assert_eq!(shown["variants.large.quality"]["value"], 60.0, "the environment is over the file");
+    assert_eq!(shown["variants.large.quality"]["value"], 60.0, "the environment variable wins");
     assert_eq!(shown["variants.medium.quality"]["value"], 85.0);
     assert!(shown["data"]["origin"].as_str().unwrap().contains("--data"));
 
     std::fs::write(sparks.path("typo.toml"), "[limits]\nmax_byte = 1\n").unwrap();
     let wrong = sparks.run(["--config", "typo.toml", "config", "check"]);
     assert_eq!(wrong.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&wrong.stderr).contains("limits.max_bytes"), "the nearest key is named");
+    assert!(String::from_utf8_lossy(&wrong.stderr).contains("limits.max_bytes"), "names the nearest key");
 }
 
 #[test]
-fn completions_and_help_are_there() {
+fn deprecated_settings_are_accepted_with_one_warning_each() {
+    let sparks = Sparks::new();
+    std::fs::write(sparks.path("old.toml"), "[queue]\nmax_receives = 3\n").unwrap();
+    let mut command = sparks.command(["--config", "old.toml", "config", "show", "--json"]);
+    let output = command.env("SPARKS_DARKROOM_ISOLATE", "false").output().unwrap();
+    let shown: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&shown["queue.max_attempts"]["value"], &shown["decoder.isolate"]["value"]), (&3.into(), &false.into()));
+    assert!(shown.get("queue.max_receives").is_none(), "{shown}");
+    let log = String::from_utf8_lossy(&output.stderr);
+    for warning in [
+        "setting queue.max_receives is deprecated; use queue.max_attempts",
+        "setting SPARKS_DARKROOM_ISOLATE is deprecated; use SPARKS_DECODER_ISOLATE",
+    ] {
+        assert_eq!(log.matches(warning).count(), 1, "{log}");
+    }
+}
+
+#[test]
+fn every_command_has_help_with_an_example() {
     let sparks = Sparks::new();
     for shell in ["bash", "zsh", "fish"] {
         assert!(sparks.text(["completions", shell]).contains("ingest"), "{shell}");
@@ -87,7 +105,7 @@ fn completions_and_help_are_there() {
 }
 
 #[test]
-fn a_reader_that_has_seen_enough_is_no_error() {
+fn a_closed_output_pipe_is_no_error() {
     let sparks = Sparks::new();
     let album = sparks.synth(3, 2, &[]);
     sparks.json(["ingest", album.to_str().unwrap(), "--faces", "synthetic"]);

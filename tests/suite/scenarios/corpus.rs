@@ -1,7 +1,7 @@
-//! Any folder of files, good or bad, through the real worker: every file is settled, in time and within its memory.
+//! A folder of arbitrary files: each is processed or rejected within the limits on time and memory.
 //!
-//! `SPARKS_TEST_CORPUS=/some/folder cargo test --release -p sparks-tests --test scenarios corpus -- --nocapture` takes every file
-//! below it. Without it the project's own pictures are taken, whole and damaged.
+//! `SPARKS_TEST_CORPUS=/some/folder cargo test --release -p sparks-tests --test scenarios corpus -- --nocapture` processes every file
+//! below it. Without it the images of the repository are processed, whole and damaged.
 
 use std::{
     collections::BTreeMap,
@@ -13,16 +13,16 @@ use fastrand::Rng;
 use serde_json::Value;
 
 use crate::{
+    peak_memory::run_and_measure,
     sparks::{Sparks, root},
-    watched::run_watched,
 };
 
-/// What a file may take above a worker that has nothing to do.
-const MOST_MEMORY: u64 = 512 << 20;
-const MOST_MILLISECONDS: i64 = 10_000;
+/// The memory that a file may need above that of an idle worker, in bytes.
+const MAX_MEMORY: u64 = 512 << 20;
+const MAX_MILLISECONDS: i64 = 10_000;
 
-const OWN: [&str; 4] =
-    ["tests/fuzz/corpus/photo", "tests/fixtures/colour", "tests/photos", "pipeline/jpeg/tests/pictures"];
+const IMAGE_FOLDERS: [&str; 4] =
+    ["tests/fuzz/corpus/photo", "tests/fixtures/colour", "tests/photos", "pipeline/jpeg/tests/images"];
 
 fn files(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).unwrap() {
@@ -35,7 +35,7 @@ fn files(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// Cut off, blank in the middle, with wrong bytes.
+/// Returns the file truncated, blank in the middle, and with wrong bytes.
 fn damaged(file: &[u8], rng: &mut Rng) -> [Vec<u8>; 3] {
     let (length, third) = (file.len(), file.len() / 3);
     let mut blank = file.to_vec();
@@ -47,12 +47,12 @@ fn damaged(file: &[u8], rng: &mut Rng) -> [Vec<u8>; 3] {
     [file[..third * 2].to_vec(), blank, wrong]
 }
 
-/// Copies with endings that claim to be photos, or the worker would pass over what is none; each with where it is from.
+/// Copies the files under names that end in `.jpg`, so that none is ignored. Returns the origin of each copy.
 fn album(into: &Path) -> BTreeMap<PathBuf, PathBuf> {
     let (corpus, mut found, mut rng) = (std::env::var_os("SPARKS_TEST_CORPUS"), Vec::new(), Rng::with_seed(5));
     match &corpus {
         Some(folder) => files(Path::new(folder), &mut found),
-        None => OWN.iter().for_each(|folder| files(&root().join(folder), &mut found)),
+        None => IMAGE_FOLDERS.iter().for_each(|folder| files(&root().join(folder), &mut found)),
     }
     found.sort();
     assert!(!found.is_empty(), "an empty folder");
@@ -70,7 +70,7 @@ fn album(into: &Path) -> BTreeMap<PathBuf, PathBuf> {
     origins
 }
 
-/// One photo at a time, so that what is taken is taken by one.
+/// Processes one photo at a time, so that memory and time are those of one photo.
 fn ingest(sparks: &Sparks, folder: &Path) -> (u64, Value) {
     let command = sparks.command([
         "ingest".as_ref(),
@@ -79,13 +79,13 @@ fn ingest(sparks: &Sparks, folder: &Path) -> (u64, Value) {
         "--jobs=1".as_ref(),
         "--json".as_ref(),
     ]);
-    let (peak, output) = run_watched(command);
+    let (peak, output) = run_and_measure(command);
     let log = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(0), "{log}");
     (peak, serde_json::from_slice(&output.stdout).unwrap())
 }
 
-/// The most milliseconds between two decisions.
+/// Returns the longest time between two events, in milliseconds.
 fn longest(sparks: &Sparks) -> i64 {
     let mut times: Vec<i64> = sparks.events().iter().map(|event| milliseconds(&event["when_occurred"])).collect();
     times.sort_unstable();
@@ -97,7 +97,7 @@ fn milliseconds(time: &Value) -> i64 {
 }
 
 #[test]
-fn every_file_is_settled_in_time_and_within_its_memory() {
+fn every_file_is_settled_within_the_limits_on_time_and_memory() {
     let sparks = Sparks::new();
     let nothing = sparks.path("nothing");
     fs::create_dir(&nothing).unwrap();
@@ -115,7 +115,7 @@ fn every_file_is_settled_in_time_and_within_its_memory() {
     let settled = count("processed") + count("duplicates") + rejected.len();
     let (above, longest) = (peak.saturating_sub(idle), longest(&sparks));
     println!(
-        "{} files: {} processed, {} the same as others, {} rejected; {} MB above an idle worker's {}; {longest} ms the longest",
+        "{} files: {} processed, {} duplicates, {} rejected; {} MB above the {} of an idle worker; {longest} ms at most",
         origins.len(),
         count("processed"),
         count("duplicates"),
@@ -124,6 +124,6 @@ fn every_file_is_settled_in_time_and_within_its_memory() {
         idle >> 20
     );
     assert_eq!((settled, &summary["failed"]), (origins.len(), &Value::Array(Vec::new())), "{summary}");
-    assert!(idle > 1 << 20 && above < MOST_MEMORY, "{above} bytes above {idle}");
-    assert!(longest < MOST_MILLISECONDS, "{longest} ms");
+    assert!(idle > 1 << 20 && above < MAX_MEMORY, "{above} bytes above {idle}");
+    assert!(longest < MAX_MILLISECONDS, "{longest} ms");
 }

@@ -1,4 +1,4 @@
-//! Messages that could not be worked off, in the hands of an operator.
+//! `sparks dlq`: list, show, filter, replay, export and drop dead letters.
 
 use std::time::{Duration, Instant};
 
@@ -8,20 +8,20 @@ use crate::sparks::Sparks;
 
 const IMAGE: &str = "02df423f-0d45-4d59-b987-2ade841d0fbf";
 
-/// A folder with dead letters: two that are no messages, and two of another bucket, one of them about [`IMAGE`].
-fn letters() -> Sparks {
+/// Returns a data folder with four dead letters: two malformed ones, and two for another bucket, one of them about [`IMAGE`].
+fn with_dead_letters() -> Sparks {
     let sparks = Sparks::new();
     let other = |key: &str| json!({ "bucketName": "elsewhere", "objectKey": key }).to_string();
     let about = other(&format!("originals/{IMAGE}.jpg"));
     let bodies = ["not JSON \u{1b}[2J".to_owned(), "{\"x\":1}".into(), about, other("originals/x.jpg")];
     std::fs::write(sparks.path("bodies"), bodies.join("\n")).unwrap();
     sparks.text(["send", "--lines", "bodies"]);
-    work_off(&sparks);
+    drain(&sparks);
     sparks
 }
 
-/// Taking anything in works off whatever is on the queue.
-fn work_off(sparks: &Sparks) {
+/// Drains the queue, as every ingest does.
+fn drain(sparks: &Sparks) {
     let album = sparks.path("album");
     if !album.exists() {
         sparks.synth(1, 1, &[]);
@@ -38,15 +38,15 @@ fn ids(sparks: &Sparks, filter: &[&str]) -> Vec<String> {
     lines(sparks, &args).iter().map(|letter| letter["id"].as_str().unwrap().to_owned()).collect()
 }
 
-/// How many messages are on the queue.
+/// Returns the number of messages in the queue.
 fn queued(sparks: &Sparks) -> u32 {
     sparks.database().query_row("SELECT count(*) FROM messages", [], |row| row.get(0)).unwrap()
 }
 
 #[test]
-fn without_letters_there_is_nothing_to_see() {
+fn commands_succeed_without_dead_letters() {
     let sparks = Sparks::new();
-    work_off(&sparks);
+    drain(&sparks);
     assert_eq!(sparks.text(["dlq", "ls"]), "no dead letters\n");
     assert_eq!(sparks.text(["dlq", "ls", "--by", "reason"]), "no dead letters\n");
     assert_eq!(sparks.text(["dlq", "ls", "--json"]), "");
@@ -56,8 +56,8 @@ fn without_letters_there_is_nothing_to_see() {
 }
 
 #[test]
-fn wrong_use_is_exit_code_2() {
-    let sparks = letters();
+fn wrong_usage_is_exit_code_2_and_changes_nothing() {
+    let sparks = with_dead_letters();
     let before = sparks.text(["dlq", "export"]);
     for wrong in [
         &["dlq", "replay"][..],
@@ -79,8 +79,8 @@ fn wrong_use_is_exit_code_2() {
 }
 
 #[test]
-fn letters_are_listed_counted_and_shown() {
-    let sparks = letters();
+fn dead_letters_are_listed_counted_and_shown() {
+    let sparks = with_dead_letters();
     let all = lines(&sparks, &["dlq", "ls", "--json"]);
     let causes: Vec<&str> = all.iter().map(|letter| letter["cause"].as_str().unwrap()).collect();
     assert_eq!(causes, ["malformed", "malformed", "other-bucket", "other-bucket"]);
@@ -93,19 +93,19 @@ fn letters_are_listed_counted_and_shown() {
     assert!(counted[0]["oldest"].as_str() <= counted[0]["newest"].as_str());
 
     let shown = sparks.text(["dlq", "show", all[1]["id"].as_str().unwrap()]);
-    assert!(shown.contains("{\n  \"x\": 1\n}"), "pretty: {shown}");
+    assert!(shown.contains("{\n  \"x\": 1\n}"), "indented: {shown}");
     let shown = sparks.text(["dlq", "show", all[0]["id"].as_str().unwrap()]);
-    assert!(shown.contains("not JSON \u{fffd}[2J"), "a terminal must not obey: {shown}");
+    assert!(shown.contains("not JSON \u{fffd}[2J"), "control characters are replaced: {shown}");
     let whole = sparks.json(["dlq", "show", all[1]["id"].as_str().unwrap()]);
     assert_eq!((&whole["body"], &whole["message"]), (&json!("{\"x\":1}"), &json!({ "x": 1 })));
 }
 
 #[test]
-fn filters_narrow_by_cause_words_photo_and_time() {
-    let sparks = letters();
+fn filters_select_by_cause_text_photo_and_time() {
+    let sparks = with_dead_letters();
     let all = ids(&sparks, &[]);
     assert_eq!(ids(&sparks, &["--reason", "other-bucket"]), all[2..]);
-    assert_eq!(ids(&sparks, &["--reason", "ELSEWHERE"]), all[2..], "words are found whatever their case");
+    assert_eq!(ids(&sparks, &["--reason", "ELSEWHERE"]), all[2..], "text matches in any case");
     assert_eq!(ids(&sparks, &["--image", IMAGE]), all[2..3]);
     assert_eq!(ids(&sparks, &["--since", "1h"]), all);
     assert!(ids(&sparks, &["--since", "2999-01-01"]).is_empty());
@@ -116,35 +116,35 @@ fn filters_narrow_by_cause_words_photo_and_time() {
 }
 
 #[test]
-fn replaying_sends_again_and_loses_nothing() {
-    let sparks = letters();
+fn replay_sends_exactly_the_selected_dead_letters() {
+    let sparks = with_dead_letters();
     let all = ids(&sparks, &[]);
     assert_eq!(sparks.json(["dlq", "replay", "--all", "--dry-run"])["replayed"], 4);
-    assert_eq!((ids(&sparks, &[]), queued(&sparks)), (all.clone(), 0), "nothing was done");
+    assert_eq!((ids(&sparks, &[]), queued(&sparks)), (all.clone(), 0), "a dry run changes nothing");
 
     let some = sparks.run(["dlq", "replay", &all[0], "777", &all[2], "--json"]);
     assert_eq!(some.status.code(), Some(1));
-    assert!(String::from_utf8_lossy(&some.stderr).contains("there is no dead letter 777"));
-    let said: Value = serde_json::from_slice(&some.stdout).unwrap();
-    assert_eq!((&said["replayed"], &said["unknown"]), (&json!(2), &json!(["777"])));
-    assert_eq!((ids(&sparks, &[]).len(), queued(&sparks)), (2, 2), "the others are done");
+    assert!(String::from_utf8_lossy(&some.stderr).contains("dead letter 777 does not exist"));
+    let report: Value = serde_json::from_slice(&some.stdout).unwrap();
+    assert_eq!((&report["replayed"], &report["unknown"]), (&json!(2), &json!(["777"])));
+    assert_eq!((ids(&sparks, &[]).len(), queued(&sparks)), (2, 2), "the existing ones are replayed");
 
     assert_eq!(sparks.json(["dlq", "replay", "--reason", "malformed"])["replayed"], 1);
-    assert_eq!(sparks.text(["dlq", "replay", "--all"]), "1 letter replayed\n");
+    assert_eq!(sparks.text(["dlq", "replay", "--all"]), "1 dead letter replayed\n");
     assert_eq!((ids(&sparks, &[]).len(), queued(&sparks)), (0, 4));
-    work_off(&sparks);
-    assert_eq!((ids(&sparks, &[]).len(), queued(&sparks)), (4, 0), "they died again");
+    drain(&sparks);
+    assert_eq!((ids(&sparks, &[]).len(), queued(&sparks)), (4, 0), "they are dead letters again");
 }
 
 #[test]
-fn a_rate_is_kept_and_a_kill_loses_nothing() {
-    let sparks = letters();
+fn replay_keeps_its_rate_and_loses_nothing_when_killed() {
+    let sparks = with_dead_letters();
     let started = Instant::now();
     assert_eq!(sparks.json(["dlq", "replay", "--reason", "malformed", "--rate", "2/s"])["replayed"], 2);
     assert!(started.elapsed() >= Duration::from_millis(500), "{:?}", started.elapsed());
     let mut slow = sparks.start(["dlq", "replay", "--all", "--rate", "1/min"]);
     while queued(&sparks) < 3 {
-        assert!(started.elapsed() < Duration::from_secs(60), "the first goes at once");
+        assert!(started.elapsed() < Duration::from_secs(60), "the first is replayed at once");
         std::thread::sleep(Duration::from_millis(20));
     }
     slow.kill().unwrap();
@@ -155,8 +155,8 @@ fn a_rate_is_kept_and_a_kill_loses_nothing() {
 }
 
 #[test]
-fn dropped_letters_are_gone_and_a_copy_can_be_kept() {
-    let sparks = letters();
+fn drop_removes_dead_letters_and_export_keeps_a_copy() {
+    let sparks = with_dead_letters();
     let all = ids(&sparks, &[]);
     std::fs::write(sparks.path("copy.jsonl"), "what was there before").unwrap();
     assert_eq!(sparks.json(["dlq", "export", "-o", "copy.jsonl"])["exported"], 4);
@@ -166,13 +166,13 @@ fn dropped_letters_are_gone_and_a_copy_can_be_kept() {
     for key in ["id", "cause", "reason", "sent", "died", "receives", "body"] {
         assert!(first.get(key).is_some(), "{key}");
     }
-    let beside: Vec<_> = std::fs::read_dir(sparks.path("")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-    assert!(!beside.iter().any(|name| name.to_string_lossy().ends_with(".part")), "{beside:?}");
+    let files: Vec<_> = std::fs::read_dir(sparks.path("")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert!(!files.iter().any(|name| name.to_string_lossy().ends_with(".part")), "{files:?}");
 
     assert_eq!(sparks.json(["dlq", "drop", "--image", IMAGE])["dropped"], 1);
     assert_eq!(sparks.json(["dlq", "drop", &all[0], &all[0]])["dropped"], 1);
     assert_eq!(ids(&sparks, &[]), [all[1].clone(), all[3].clone()]);
-    assert_eq!(sparks.run(["dlq", "drop", &all[0]]).status.code(), Some(1), "gone already");
+    assert_eq!(sparks.run(["dlq", "drop", &all[0]]).status.code(), Some(1), "dropped before");
     assert_eq!(sparks.json(["dlq", "drop", "--all"])["dropped"], 2);
     assert_eq!((ids(&sparks, &[]).len(), queued(&sparks)), (0, 0));
 }

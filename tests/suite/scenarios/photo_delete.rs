@@ -1,4 +1,4 @@
-//! Photos that are to be gone.
+//! `sparks photo delete`.
 
 use std::{collections::BTreeSet, path::PathBuf};
 
@@ -8,7 +8,7 @@ use crate::sparks::Sparks;
 
 const LIMIT: &str = "LIMIT#me@localhost";
 
-/// Two persons in three photos each, one a photo; the uploader has a limit.
+/// Creates a data folder with two persons in three photos each, one per photo. The uploader has an upload limit.
 fn album() -> (Sparks, PathBuf) {
     let sparks = Sparks::new();
     let album = sparks.synth(6, 2, &["--faces-per-photo", "1"]);
@@ -19,7 +19,7 @@ fn album() -> (Sparks, PathBuf) {
     (sparks, album)
 }
 
-/// The photos of a person, the one that founded them first.
+/// Returns the photos of a person, first the one in which the person was new.
 fn photos_of(sparks: &Sparks, person: &str) -> Vec<String> {
     let photos = sparks.events_of("PhotoProcessed").into_iter().filter(|event| {
         let verdict = &event["event_data"]["faces"][0]["verdict"];
@@ -32,13 +32,13 @@ fn limit(sparks: &Sparks) -> Value {
     sparks.items().into_iter().find(|item| item["PK"] == LIMIT).unwrap()["limit"].clone()
 }
 
-/// The objects of all folders whose names speak of this.
-fn objects(sparks: &Sparks, of: &str) -> BTreeSet<String> {
+/// Returns the keys of objects whose file names start with this.
+fn objects(sparks: &Sparks, prefix: &str) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for folder in ["originals", "processed", "persons"] {
         let files = std::fs::read_dir(sparks.data().join("objects").join(folder)).unwrap();
         let names = files.map(|file| file.unwrap().file_name().into_string().unwrap());
-        found.extend(names.filter(|name| name.starts_with(of)).map(|name| format!("{folder}/{name}")));
+        found.extend(names.filter(|name| name.starts_with(prefix)).map(|name| format!("{folder}/{name}")));
     }
     found
 }
@@ -53,30 +53,30 @@ fn rows_of(sparks: &Sparks, pk: &str) -> usize {
 }
 
 #[test]
-fn a_deleted_photo_leaves_nothing_but_a_tombstone() {
+fn a_deleted_photo_leaves_only_its_deletion_event() {
     let (sparks, _) = album();
     let photo = &photos_of(&sparks, "person1")[1];
     let others = sparks.items_without_times().into_iter().filter(|item| item["PK"] != photo.as_str());
     let others: Vec<Value> = others.collect();
     assert_eq!((rows_of(&sparks, photo), objects(&sparks, photo).len(), faces(&sparks, photo)), (2, 3, 1));
 
-    let said = sparks.json(["photo", "delete", photo]);
-    assert_eq!((&said["outcome"], &said["uploader"]), (&json!("deleted"), &json!("me@localhost")));
-    assert_eq!((&said["credited"], &said["limit"]), (&json!(true), &json!(495)));
-    assert_eq!((&said["persons_forgotten"], &said["persons_pictured"]), (&json!([]), &json!([])));
+    let report = sparks.json(["photo", "delete", photo]);
+    assert_eq!((&report["outcome"], &report["uploader"]), (&json!("deleted"), &json!("me@localhost")));
+    assert_eq!((&report["credited"], &report["limit"]), (&json!(true), &json!(495)));
+    assert_eq!((&report["persons_forgotten"], &report["persons_pictured"]), (&json!([]), &json!([])));
     assert_eq!((rows_of(&sparks, photo), objects(&sparks, photo).len(), faces(&sparks, photo)), (0, 0, 0));
     let left: Vec<Value> = sparks.items_without_times();
     let without_limit = |rows: &[Value]| rows.iter().filter(|row| row["PK"] != LIMIT).cloned().collect::<Vec<_>>();
-    assert_eq!(without_limit(&left), without_limit(&others), "nothing else was touched");
+    assert_eq!(without_limit(&left), without_limit(&others), "nothing else was changed");
     assert_eq!(left.iter().find(|row| row["PK"] == LIMIT).unwrap()["note"], "theirs");
     assert_eq!(sparks.json(["verify"])["clean"], true);
     sparks.json(["rebuild"]);
-    assert_eq!(rows_of(&sparks, photo), 0, "a rebuild brings nothing back");
+    assert_eq!(rows_of(&sparks, photo), 0, "a rebuild restores no row");
     assert_eq!(limit(&sparks), 495);
 }
 
 #[test]
-fn deleting_once_more_is_harmless() {
+fn deleting_twice_changes_nothing_more() {
     let (sparks, _) = album();
     let photo = &photos_of(&sparks, "person1")[0];
     sparks.json(["photo", "delete", photo]);
@@ -84,16 +84,16 @@ fn deleting_once_more_is_harmless() {
     let again = sparks.json(["photo", "delete", photo]);
     assert_eq!((&again["outcome"], &again["credited"]), (&json!("already_deleted"), &json!(false)));
     assert_eq!((sparks.text(["items"]), sparks.events().len()), (items, events));
-    assert!(sparks.text(["photo", "delete", photo]).contains("was gone already"));
+    assert!(sparks.text(["photo", "delete", photo]).contains("already deleted"));
 }
 
 #[test]
-fn whoever_loses_the_founding_photo_gets_another_crop() {
+fn deleting_the_first_photo_of_a_person_replaces_the_crop() {
     let (sparks, _) = album();
     let crop = sparks.data().join("objects/persons/person1.jpg");
     let (before, photos) = (std::fs::read(&crop).unwrap(), photos_of(&sparks, "person1"));
-    let said = sparks.json(["photo", "delete", &photos[0]]);
-    assert_eq!(said["persons_pictured"], json!(["person1"]));
+    let report = sparks.json(["photo", "delete", &photos[0]]);
+    assert_eq!(report["persons_pictured"], json!(["person1"]));
     assert_ne!(std::fs::read(&crop).unwrap(), before);
     sparks.assert_crops();
     let event = sparks.events_of("PersonPictured").pop().unwrap();
@@ -102,14 +102,14 @@ fn whoever_loses_the_founding_photo_gets_another_crop() {
 }
 
 #[test]
-fn whoever_is_in_no_photo_any_more_is_forgotten() {
+fn deleting_the_last_photo_of_a_person_forgets_the_person() {
     let (sparks, _) = album();
     let photos = photos_of(&sparks, "person1");
     let args = ["photo", "delete", "--json"].into_iter().chain(photos.iter().map(String::as_str));
-    let said = sparks.text(args);
-    let said: Vec<Value> = said.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    assert_eq!(said.len(), photos.len());
-    assert_eq!(said.last().unwrap()["persons_forgotten"], json!(["person1"]));
+    let report = sparks.text(args);
+    let report: Vec<Value> = report.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(report.len(), photos.len());
+    assert_eq!(report.last().unwrap()["persons_forgotten"], json!(["person1"]));
     assert_eq!(rows_of(&sparks, "PERSON#person1"), 0);
     assert!(objects(&sparks, "person1.").is_empty());
     let signatures = "SELECT count(*) FROM faces WHERE person = 1";
@@ -119,7 +119,7 @@ fn whoever_is_in_no_photo_any_more_is_forgotten() {
 }
 
 #[test]
-fn the_same_file_brings_the_photo_back_and_no_number_twice() {
+fn ingesting_a_deleted_file_again_reuses_no_person_number() {
     let (sparks, album) = album();
     let photos = photos_of(&sparks, "person1");
     for photo in &photos {
@@ -133,33 +133,33 @@ fn the_same_file_brings_the_photo_back_and_no_number_twice() {
     assert_eq!((rows_of(&sparks, "PERSON#person1"), rows_of(&sparks, "PERSON#person3")), (0, 1));
     sparks.assert_crops();
     assert_eq!(sparks.json(["verify"])["clean"], true);
-    assert_eq!(sparks.json(["photo", "delete", &photos[0]])["outcome"], "deleted", "and it can go again");
+    assert_eq!(sparks.json(["photo", "delete", &photos[0]])["outcome"], "deleted", "it can be deleted again");
 }
 
 #[test]
-fn without_its_row_a_photo_is_cleaned_up_and_nobody_credited() {
+fn deleting_a_photo_without_a_row_credits_no_user() {
     let (sparks, _) = album();
     let photo = &photos_of(&sparks, "person1")[1];
     let delete = "DELETE FROM items WHERE PK = ? AND entityType = 'IMAGE'";
     assert_eq!(sparks.database().execute(delete, [photo]).unwrap(), 1);
-    let said = sparks.json(["photo", "delete", photo]);
-    assert_eq!((&said["outcome"], &said["uploader"]), (&json!("deleted"), &Value::Null));
+    let report = sparks.json(["photo", "delete", photo]);
+    assert_eq!((&report["outcome"], &report["uploader"]), (&json!("deleted"), &Value::Null));
     assert_eq!((rows_of(&sparks, photo), objects(&sparks, photo).len(), faces(&sparks, photo)), (0, 0, 0));
     assert_eq!(limit(&sparks), 494);
 }
 
 #[test]
-fn what_cannot_be_deleted_is_said_by_name_and_the_others_go() {
+fn an_unknown_photo_is_reported_and_the_others_are_deleted() {
     let (sparks, _) = album();
     let photo = &photos_of(&sparks, "person1")[1];
     let unknown = "02df423f-0d45-4d59-b987-2ade841d0fbf";
     assert_eq!(sparks.run(["photo", "delete", photo, "UNKNOWN_PERSONS"]).status.code(), Some(2));
-    assert_eq!(rows_of(&sparks, photo), 2, "wrong use does nothing");
+    assert_eq!(rows_of(&sparks, photo), 2, "wrong usage deletes nothing");
     let output = sparks.run(["photo", "delete", unknown, photo]);
     assert_eq!(output.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&output.stderr).contains(&format!("there is no photo {unknown}")));
     assert_eq!(rows_of(&sparks, photo), 0);
-    assert!(sparks.events_of("PhotoDeleted").len() == 1, "of an unknown photo nothing is recorded");
+    assert!(sparks.events_of("PhotoDeleted").len() == 1, "no event about the unknown photo");
 }
 
 #[test]
@@ -168,10 +168,10 @@ fn a_deleted_photo_is_explained_by_its_deletion() {
     let photo = &photos_of(&sparks, "person1")[1];
     sparks.json(["photo", "delete", photo]);
     let event = sparks.events_of("PhotoDeleted").pop().unwrap();
-    let told = sparks.json(["explain", photo]);
-    assert_eq!((&told["outcome"], &told["event"]), (&json!("deleted"), &event["event_id"]));
+    let explanation = sparks.json(["explain", photo]);
+    assert_eq!((&explanation["outcome"], &explanation["event"]), (&json!("deleted"), &event["event_id"]));
     let text = sparks.text(["explain", photo]);
-    assert!(text.contains("was deleted, as me@localhost wished"), "{text}");
+    assert!(text.contains("was deleted at the request of me@localhost"), "{text}");
     assert!(text.contains(event["event_id"].as_str().unwrap()), "{text}");
     assert_eq!(sparks.run(["explain", photo, "person1"]).status.code(), Some(1));
 }

@@ -1,4 +1,4 @@
-//! Messages put on the queue by hand.
+//! `sparks send`.
 
 use std::{
     collections::BTreeSet,
@@ -10,14 +10,14 @@ use serde_json::{Value, json};
 
 use crate::sparks::Sparks;
 
-/// The bodies on the queue, in the order they were sent.
+/// Returns the message bodies in the queue, in the order in which they were sent.
 fn queued(sparks: &Sparks) -> Vec<String> {
     let database = sparks.database();
     let mut bodies = database.prepare("SELECT body FROM messages ORDER BY id").unwrap();
     bodies.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
 }
 
-fn typed(sparks: &Sparks, args: &[&str], text: &[u8]) -> Output {
+fn run_with_input(sparks: &Sparks, args: &[&str], text: &[u8]) -> Output {
     let mut command = sparks.command(args);
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(text).unwrap();
@@ -25,7 +25,7 @@ fn typed(sparks: &Sparks, args: &[&str], text: &[u8]) -> Output {
 }
 
 #[test]
-fn a_file_is_a_message_and_equal_messages_are_all_sent() {
+fn each_file_is_a_message_and_equal_ones_are_all_sent() {
     let sparks = Sparks::new();
     std::fs::write(sparks.path("a.json"), "{\n  \"a\": 1\n}\n").unwrap();
     std::fs::write(sparks.path("b.txt"), "whatever\nit says").unwrap();
@@ -40,9 +40,9 @@ fn a_file_is_a_message_and_equal_messages_are_all_sent() {
 }
 
 #[test]
-fn every_line_may_be_a_message() {
+fn each_line_is_a_message_with_lines() {
     let sparks = Sparks::new();
-    let output = typed(&sparks, &["send", "--lines", "-", "--json"], b"one\r\n\n  \ntwo\ntwo");
+    let output = run_with_input(&sparks, &["send", "--lines", "-", "--json"], b"one\r\n\n  \ntwo\ntwo");
     assert!(output.status.success());
     let lines = String::from_utf8(output.stdout).unwrap();
     let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -52,18 +52,18 @@ fn every_line_may_be_a_message() {
 }
 
 #[test]
-fn what_is_no_message_is_refused_with_all_the_others() {
+fn one_invalid_message_refuses_all() {
     let sparks = Sparks::new();
     std::fs::write(sparks.path("good"), "x".repeat(1 << 20)).unwrap();
     std::fs::write(sparks.path("empty"), " \n\n").unwrap();
     std::fs::write(sparks.path("long"), "x".repeat((1 << 20) + 1)).unwrap();
     std::fs::write(sparks.path("latin"), b"Gr\xfc\xdfe").unwrap();
     std::fs::write(sparks.path("mixed"), format!("short\n{}", "x".repeat((1 << 20) + 1))).unwrap();
-    let check = |args: &[&str], words: &str| {
+    let check = |args: &[&str], expected: &str| {
         let output = sparks.run(["send", "good"].iter().chain(args));
         let text = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(2), "{args:?}: {text}");
-        assert!(text.contains(words), "{args:?}: {text}");
+        assert!(text.contains(expected), "{args:?}: {text}");
         assert!(output.stdout.is_empty() && !sparks.data().exists(), "{args:?} sent something");
     };
     check(&["empty"], "empty is empty");
@@ -73,6 +73,6 @@ fn what_is_no_message_is_refused_with_all_the_others() {
     check(&["."], ".: ");
     check(&["--lines", "mixed"], "line 2 of mixed is longer");
     check(&["-", "-"], "only once");
-    assert_eq!(typed(&sparks, &["send", "-"], b"").status.code(), Some(2), "nothing was typed");
-    assert_eq!(sparks.text(["send", "good"]).lines().count(), 1, "a whole MiB is a message");
+    assert_eq!(run_with_input(&sparks, &["send", "-"], b"").status.code(), Some(2), "no input");
+    assert_eq!(sparks.text(["send", "good"]).lines().count(), 1, "a message of 1 MiB is accepted");
 }

@@ -1,4 +1,4 @@
-//! The binary and a data folder to use it on.
+//! Runs the binary on a data folder.
 
 use std::{
     ffi::OsStr,
@@ -7,10 +7,11 @@ use std::{
 };
 
 use serde_json::Value;
+use sparks_tests::binary::FAST_VARIANTS;
 pub use sparks_tests::binary::{binary, root};
 use tempfile::TempDir;
 
-/// A data folder of its own, and a binary that uses it.
+/// A temporary data folder and the binary that uses it.
 pub struct Sparks {
     folder: TempDir,
 }
@@ -20,23 +21,24 @@ impl Sparks {
         Self { folder: tempfile::tempdir().unwrap() }
     }
 
-    /// The data folder.
+    /// Returns the data folder.
     pub fn data(&self) -> PathBuf {
         self.folder.path().join("data")
     }
 
-    /// A path beside the data folder.
+    /// Returns a path beside the data folder.
     pub fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
-    /// `sparks --data DATA ...`, in an environment without settings of ours.
+    /// Returns `sparks --data DATA ...`, in an environment without other `SPARKS_` variables than the fast variants.
     pub fn command<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Command {
         let mut command = Command::new(binary());
         command.arg("--data").arg(self.data()).args(args).current_dir(self.folder.path());
         for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("SPARKS_")) {
             command.env_remove(name);
         }
+        command.envs(FAST_VARIANTS);
         command
     }
 
@@ -44,30 +46,30 @@ impl Sparks {
         self.command(args).output().unwrap()
     }
 
-    /// Standard output of a command that must succeed.
+    /// Runs a command that must succeed and returns its standard output.
     pub fn text<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> String {
         let output = self.run(args);
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// The JSON that a command prints, which must succeed.
+    /// Runs a command with `--json` that must succeed and returns what it prints.
     pub fn json<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Value {
         let args = args.into_iter().map(|arg| arg.as_ref().to_owned()).chain(["--json".into()]);
         serde_json::from_str(&self.text(args)).unwrap()
     }
 
-    /// Starts a command and does not wait for it.
+    /// Starts a command without waiting for it.
     pub fn start<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Child {
         self.command(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     }
 
-    /// The rows of the table.
+    /// Returns the rows of the table.
     pub fn items(&self) -> Vec<Value> {
         lines(&self.text(["items"]))
     }
 
-    /// The rows of the table without what a clock wrote.
+    /// Returns the rows of the table without timestamps.
     pub fn items_without_times(&self) -> Vec<Value> {
         let mut items = self.items();
         for item in &mut items {
@@ -82,17 +84,17 @@ impl Sparks {
         items
     }
 
-    /// The log.
+    /// Returns the event log.
     pub fn events(&self) -> Vec<Value> {
         lines(&self.text(["events", "--json"]))
     }
 
-    /// The events of one type.
+    /// Returns the events of one type.
     pub fn events_of(&self, event_type: &str) -> Vec<Value> {
         self.events().into_iter().filter(|event| event["event_type"] == event_type).collect()
     }
 
-    /// An album of synthetic photos beside the data folder.
+    /// Creates an album of synthetic photos beside the data folder.
     pub fn synth(&self, photos: usize, identities: usize, more: &[&str]) -> PathBuf {
         let album = self.path("album");
         let (photos, identities) = (photos.to_string(), identities.to_string());
@@ -101,14 +103,14 @@ impl Sparks {
         album
     }
 
-    /// The database, opened by hand.
+    /// Opens the database.
     pub fn database(&self) -> rusqlite::Connection {
         let connection = rusqlite::Connection::open(self.data().join("sparks.db")).unwrap();
         connection.busy_timeout(std::time::Duration::from_secs(10)).unwrap();
         connection
     }
 
-    /// Every person of the table has a picture where the API looks for it.
+    /// Asserts that every person of the table has a crop under the key in its row.
     pub fn assert_crops(&self) {
         for person in self.items().iter().filter(|item| item["entityType"] == "PERSON") {
             let crop = self.data().join("objects").join(person["s3Key"].as_str().unwrap());

@@ -1,4 +1,4 @@
-//! What others are told, printed as it comes.
+//! `sparks tail`: published events, printed as they are published.
 
 use std::{
     io::{BufRead, BufReader},
@@ -23,7 +23,7 @@ fn published(sparks: &Sparks) -> Vec<String> {
     lines.lines().map(str::to_owned).collect()
 }
 
-/// `sparks tail -f ...`, and its lines as they come.
+/// Starts `sparks tail -f ...`. Returns its lines as it prints them.
 fn follow(sparks: &Sparks, args: &[&str]) -> (Child, Receiver<String>) {
     let mut tail = sparks.start(["tail", "-f"].iter().chain(args));
     let (send, lines) = channel();
@@ -40,22 +40,22 @@ fn interrupt(tail: Child) {
 }
 
 fn next(lines: &Receiver<String>) -> String {
-    lines.recv_timeout(Duration::from_secs(30)).expect("a line")
+    lines.recv_timeout(Duration::from_secs(30)).expect("a line within 30 s")
 }
 
 #[test]
-fn the_last_notices_are_printed() {
+fn the_last_events_are_printed() {
     let sparks = album();
     let all = published(&sparks);
-    assert!(all.len() >= 10, "{} notices", all.len());
+    assert!(all.len() >= 10, "{} events", all.len());
     let json = sparks.text(["tail", "--json"]);
     assert_eq!(json.lines().collect::<Vec<_>>(), all[all.len() - 10..]);
     assert_eq!(sparks.text(["tail", "--json", "-n", "1000"]).lines().count(), all.len());
     assert_eq!(sparks.text(["tail", "-n", "0"]), "");
     let persons = sparks.text(["tail", "-n", "1", "--type", "PersonAllocated"]);
-    let notice: Value = serde_json::from_str(all.iter().rfind(|l| l.contains("\"PersonAllocated\"")).unwrap()).unwrap();
-    for words in [&notice["message"]["occurredAt"], &notice["id"], &notice["message"]["data"]["personId"]] {
-        assert!(persons.contains(words.as_str().unwrap()), "{words} is not in {persons}");
+    let event: Value = serde_json::from_str(all.iter().rfind(|l| l.contains("\"PersonAllocated\"")).unwrap()).unwrap();
+    for field in [&event["message"]["occurredAt"], &event["id"], &event["message"]["data"]["personId"]] {
+        assert!(persons.contains(field.as_str().unwrap()), "{field} is not in {persons}");
     }
     assert_eq!(persons.lines().count(), 1);
     let both = ["tail", "--json", "-n", "1000", "--type", "PersonAllocated", "--type", "thumbnail-completed"];
@@ -63,7 +63,7 @@ fn the_last_notices_are_printed() {
 }
 
 #[test]
-fn new_notices_are_followed_through_whatever_happens_to_the_file() {
+fn follow_survives_truncation_and_replacement_of_the_file() {
     let sparks = album();
     let file = sparks.data().join("published.jsonl");
     let all = published(&sparks);
@@ -71,20 +71,20 @@ fn new_notices_are_followed_through_whatever_happens_to_the_file() {
     let (tail, lines) = follow(&sparks, &["--json"]);
     std::thread::sleep(Duration::from_millis(300));
     std::fs::write(&file, format!("{}\n{}", all[0], &all[1][..20])).unwrap();
-    assert_eq!(next(&lines), all[0], "the file was not there yet");
+    assert_eq!(next(&lines), all[0], "the file did not exist before");
     std::fs::write(&file, format!("{}\n{}\n", all[0], all[1])).unwrap();
-    assert_eq!(next(&lines), all[1], "the line was not complete yet");
+    assert_eq!(next(&lines), all[1], "the line was incomplete before");
     std::fs::write(&file, format!("{}\n", all[2])).unwrap();
-    assert_eq!(next(&lines), all[2], "cut");
+    assert_eq!(next(&lines), all[2], "truncated");
     std::fs::write(sparks.path("new"), format!("half a li\n{}\n", all[3])).unwrap();
     std::fs::rename(sparks.path("new"), &file).unwrap();
     assert_eq!(next(&lines), all[3], "replaced");
     interrupt(tail);
-    assert!(lines.recv().is_err(), "nothing twice");
+    assert!(lines.recv().is_err(), "no line is printed twice");
 }
 
 #[test]
-fn a_reader_that_has_seen_enough_ends_it() {
+fn a_closed_output_pipe_ends_follow() {
     let sparks = album();
     let mut tail = sparks.command(["tail", "-f", "-n", "1"]);
     let mut tail = tail.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -92,7 +92,7 @@ fn a_reader_that_has_seen_enough_ends_it() {
     BufReader::new(tail.stdout.take().unwrap()).read_line(&mut first).unwrap();
     assert!(!first.is_empty());
     let file = sparks.data().join("published.jsonl");
-    std::fs::write(&file, "{\"eventType\":\"x\"}\n").unwrap(); // somebody starts it anew
+    std::fs::write(&file, "{\"eventType\":\"x\"}\n").unwrap(); // the file is written again
     let output = tail.wait_with_output().unwrap();
     assert!(output.status.success() && output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
 }

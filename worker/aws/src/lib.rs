@@ -1,27 +1,29 @@
-//! The backend in the cloud: DynamoDB for table, log and signatures, S3 for objects, SQS for work, SNS for notices, SSM for
-//! secrets, and Rekognition for faces.
+//! The AWS backend: DynamoDB stores table, event log and signatures, S3 objects, SQS messages; SNS publishes notifications,
+//! SSM holds secrets, Rekognition finds and matches faces.
 
+mod bucket_notifications;
 mod connect;
 mod doctor;
 mod dynamo;
+mod error;
 mod names;
-mod notified;
-mod platform;
+mod platform_client;
 mod rekognition;
+mod resource_policy;
+mod retry;
 mod s3;
 mod setup;
 mod sns;
 mod sqs;
 mod ssm;
-mod trouble;
 
-pub use connect::{Access, Connection, Endpoints};
+pub use connect::{AwsConfig, Connection, Endpoints};
 pub use doctor::Doctor;
 pub use dynamo::{DynamoStore, Tables};
-pub use platform::CloudPlatform;
-pub use rekognition::{Rekognition, RekognitionCollection, RekognitionFaces};
+pub use platform_client::AwsPlatformClient;
+pub use rekognition::{Rekognition, RekognitionAnalyzer, RekognitionCollection};
 pub use s3::S3Objects;
-pub use setup::{Done, Estate, Setup, SetupError, Step};
+pub use setup::{CloudResources, ResourceReport, ResourceStatus, Setup, SetupError};
 pub use sns::{SnsPublisher, Topics};
-pub use sqs::{Queues, SqsQueue, Timing};
+pub use sqs::{QueueUrls, SqsQueue, Timing};
 pub use ssm::SsmSecrets;

@@ -1,35 +1,35 @@
-//! Names as the services take them.
+//! Names and ARNs of AWS resources.
 
 use sha2::{Digest, Sha256};
 
-/// As long as a name may be.
-const LONGEST: usize = 128;
+/// Characters of a deduplication or message group ID, as SQS and SNS limit them.
+const MAX_ID_CHARS: usize = 128;
 
-/// Whether what is called so keeps its order.
+/// Returns whether the queue or topic is FIFO: AWS requires the suffix.
 pub(crate) fn is_fifo(name: &str) -> bool {
     name.ends_with(".fifo")
 }
 
-/// The bucket as policies name it. China and the government of the United States have clouds of their own, and names begin with
-/// which one is meant.
+/// Returns the ARN of a bucket. The partition is `aws-cn` in China and `aws-us-gov` in GovCloud.
 pub(crate) fn bucket_arn(region: Option<&str>, bucket: &str) -> String {
-    let cloud = match region.unwrap_or_default() {
+    let partition = match region.unwrap_or_default() {
         region if region.starts_with("cn-") => "aws-cn",
         region if region.starts_with("us-gov-") => "aws-us-gov",
         _ => "aws",
     };
-    format!("arn:{cloud}:s3:::{bucket}")
+    format!("arn:{partition}:s3:::{bucket}")
 }
 
-/// What it is called by itself, which an ARN or a URL ends with.
-pub(crate) fn called(name: &str) -> &str {
+/// Returns the resource name at the end of an ARN or URL; a bare name is returned as it is.
+pub(crate) fn resource_name(name: &str) -> &str {
     name.rsplit([':', '/']).next().unwrap_or(name)
 }
 
-/// The name if it may be one, and otherwise one that only this name has: a repeat has the same.
+/// Returns a valid deduplication or message group ID: the name itself if it is valid, otherwise its SHA-256, so that a repeat
+/// gets the same ID.
 pub(crate) fn deduplication_id(name: &str) -> String {
-    let fits = (1..=LONGEST).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_graphic());
-    if fits { name.to_owned() } else { Sha256::digest(name).iter().map(|byte| format!("{byte:02x}")).collect() }
+    let is_valid = (1..=MAX_ID_CHARS).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_graphic());
+    if is_valid { name.to_owned() } else { Sha256::digest(name).iter().map(|byte| format!("{byte:02x}")).collect() }
 }
 
 #[cfg(test)]
@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bucket_is_named_as_its_cloud_does() {
+    fn a_bucket_arn_has_the_partition_of_its_region() {
         for (region, arn) in [
             (Some("eu-central-1"), "arn:aws:s3:::photos"),
             (Some("cn-north-1"), "arn:aws-cn:s3:::photos"),
@@ -49,18 +49,18 @@ mod tests {
     }
 
     #[test]
-    fn arns_and_urls_end_with_a_name() {
+    fn arns_and_urls_end_with_a_resource_name() {
         let names = ["sparks", "arn:aws:sqs:eu-west-1:1:sparks", "https://sqs.eu-west-1.amazonaws.com/1/sparks"];
-        assert_eq!(names.map(called), ["sparks"; 3]);
+        assert_eq!(names.map(resource_name), ["sparks"; 3]);
     }
 
     #[test]
-    fn names_that_do_not_fit_get_one_that_does() {
+    fn an_invalid_name_is_replaced_by_its_hash() {
         assert_eq!(deduplication_id("2aW/etag-1"), "2aW/etag-1");
         for name in ["", "two words", "ümläut", &"x".repeat(129)] {
             let id = deduplication_id(name);
             assert_eq!(id.len(), 64, "{name:?}");
-            assert_eq!(id, deduplication_id(name), "a repeat of {name:?}");
+            assert_eq!(id, deduplication_id(name), "repeat of {name:?}");
         }
         assert_ne!(deduplication_id("two words"), deduplication_id("three words"));
     }

@@ -1,4 +1,4 @@
-//! Objects in S3.
+//! The object store on S3.
 
 use async_trait::async_trait;
 use aws_sdk_s3::{
@@ -7,77 +7,81 @@ use aws_sdk_s3::{
     types::Object as Found,
 };
 use sparks_domain::Timestamp;
-use sparks_engine::{Content, Listed, Object, Objects, ObjectsError, PutMode, object_key};
+use sparks_engine::{Content, DependencyError, Object, ObjectEntry, Objects, ObjectsError, PutMode, object_key};
 
 use crate::{
     connect::Connection,
-    trouble::{Trouble, patiently, pauses},
+    error::AwsError,
+    retry::{backoff, with_retry},
 };
 
-/// A bucket in the cloud.
+/// A bucket.
 pub struct S3Objects {
     client: Client,
     bucket: String,
 }
 
-/// As many keys as one listing has.
+/// Keys per page of a listing, as S3 limits them.
 const PAGE: i32 = 1000;
-/// How often a body that breaks off is gone on with.
+/// Times that an interrupted download is resumed.
 const RESUMES: usize = 3;
 
-/// What no object is called: to read it is to learn whether we may read at all.
-pub(crate) const NOT_THERE: &str = "sparks-doctor-looks-for-what-is-not-there";
+/// A key that no object has. Reading it tells a missing permission (403) from a missing object (404).
+pub(crate) const ABSENT_KEY: &str = "sparks-doctor-looks-for-what-is-not-there";
 
-/// Why an object is only partly here.
-enum Partly {
-    /// It has so many bytes: more than asked for.
+/// Errors of a download.
+enum ReadError {
+    /// The object has this many bytes, more than allowed.
     TooLarge(u64),
-    /// The connection broke, or the object changed.
-    Broken(Trouble),
+    /// The request failed, the connection broke, or the object changed between two ranges.
+    Failed(AwsError),
 }
 
 impl S3Objects {
-    /// Works on this bucket.
+    /// Creates the adapter of this bucket.
     pub fn new(connection: &Connection, bucket: &str) -> Self {
         Self { client: connection.s3(), bucket: bucket.to_owned() }
     }
 
-    /// Reads the body, and where it breaks off goes on from there, if the object is still the same.
-    async fn read(&self, key: &str, most: u64) -> Result<Object, Partly> {
+    /// Downloads the object. An interrupted download is resumed by range if the object is unchanged.
+    async fn read(&self, key: &str, most: u64) -> Result<Object, ReadError> {
         let mut object = Object { bytes: Vec::new(), version: String::new() };
         let mut resumes = 0..RESUMES;
         loop {
-            match self.read_on(key, most, &mut object).await {
-                Err(Partly::Broken(_)) if !object.bytes.is_empty() && resumes.next().is_some() => {}
+            match self.resume_read(key, most, &mut object).await {
+                Err(ReadError::Failed(_)) if !object.bytes.is_empty() && resumes.next().is_some() => {}
                 read => return read.map(|()| object),
             }
         }
     }
 
-    /// Why S3 says 403 to whoever reads this object: because we may read none, or because of the object itself.
+    /// Finds out whether a 403 is about this object alone or about the worker's permissions.
     ///
-    /// The bucket, and an object that is not there, tell which. Without `s3:ListBucket` S3 says 403 of missing objects, too,
-    /// so that nobody can tell; with it, whoever may read gets a 404 for an object that is not there, and a 403 is about the
-    /// one object. A key of KMS stands before many objects: what it refuses is no single one.
-    async fn closed(&self, key: &str, trouble: Trouble) -> ObjectsError {
-        let (whole, reason) = (key.to_owned(), trouble.denial());
-        let listed = patiently(|| self.client.head_bucket().bucket(&self.bucket).send()).await;
-        if listed.is_err_and(|trouble| trouble.is_forbidden()) {
-            let missing = "without s3:ListBucket S3 says the same of an object that is missing";
-            return ObjectsError::Denied { key: whole, reason: format!("{reason}; {missing}") };
+    /// S3 answers 403 for a missing object to a caller without `s3:ListBucket`, and 404 to a caller with it. So if the
+    /// bucket can be listed and an absent key beside the object gives 404, the 403 is about the object itself. A denied KMS
+    /// key affects many objects, so it counts as a missing permission.
+    async fn explain_access_denied(&self, key: &str, error: AwsError) -> ObjectsError {
+        let (whole, reason) = (key.to_owned(), error.access_denied_reason());
+        let listed = with_retry(|| self.client.head_bucket().bucket(&self.bucket).send()).await;
+        if listed.is_err_and(|error| error.is_access_denied()) {
+            let missing = "without s3:ListBucket S3 also denies access to objects that do not exist";
+            let error = DependencyError::AccessDenied(format!("{reason}; {missing}"));
+            return ObjectsError::Dependency { key: whole, error };
         }
-        let beside = format!("{}{NOT_THERE}", &key[..key.rfind('/').map_or(0, |slash| slash + 1)]);
-        let other = patiently(|| self.client.get_object().bucket(&self.bucket).key(&beside).send()).await;
+        let beside = format!("{}{ABSENT_KEY}", &key[..key.rfind('/').map_or(0, |slash| slash + 1)]);
+        let other = with_retry(|| self.client.get_object().bucket(&self.bucket).key(&beside).send()).await;
         match other {
-            Err(other) if other.status == Some(404) && !trouble.words.contains("kms:") => {
-                let reason = format!("{trouble}; others beside it are open to us: look at its owner and its key");
+            Err(other) if other.status == Some(404) && !error.message.contains("kms:") => {
+                let reason = format!(
+                    "{error}; other objects of the bucket can be read: check the owner and the KMS key of this one"
+                );
                 ObjectsError::Forbidden { key: whole, reason }
             }
-            _ => ObjectsError::Denied { key: whole, reason },
+            _ => ObjectsError::Dependency { key: whole, error: DependencyError::AccessDenied(reason) },
         }
     }
 
-    async fn read_on(&self, key: &str, most: u64, object: &mut Object) -> Result<(), Partly> {
+    async fn resume_read(&self, key: &str, most: u64, object: &mut Object) -> Result<(), ReadError> {
         let mut here = object.bytes.len();
         let resumed = (here > 0).then_some(());
         let get = || {
@@ -85,23 +89,26 @@ impl S3Objects {
             let get = get.set_range(resumed.map(|()| format!("bytes={here}-")));
             get.set_if_match(resumed.map(|()| format!("\"{}\"", object.version))).send()
         };
-        let mut answer = patiently(get).await.map_err(Partly::Broken)?;
-        // Not every service goes on in the middle: one that begins anew says no range.
+        let mut answer = with_retry(get).await.map_err(ReadError::Failed)?;
+        // A server without range requests sends the whole object, and no `Content-Range`.
         if answer.content_range.is_none() {
             object.bytes.clear();
             here = 0;
         }
         let length = answer.content_length.and_then(|length| u64::try_from(length).ok()).unwrap_or_default();
         if here as u64 + length > most {
-            return Err(Partly::TooLarge(here as u64 + length));
+            return Err(ReadError::TooLarge(here as u64 + length));
         }
-        object.version = version(answer.e_tag.as_deref());
+        object.version = etag_version(answer.e_tag.as_deref());
         object.bytes.reserve(usize::try_from(length).unwrap_or_default());
         while let Some(chunk) = answer.body.next().await {
-            let broken = |error| Partly::Broken(Trouble { code: None, status: None, words: format!("{error}") });
-            object.bytes.extend_from_slice(&chunk.map_err(broken)?);
+            let interrupted = |error| {
+                let message = format!("download interrupted: {error}");
+                ReadError::Failed(AwsError::new("S3", "GetObject", None, message))
+            };
+            object.bytes.extend_from_slice(&chunk.map_err(interrupted)?);
             if object.bytes.len() as u64 > most {
-                return Err(Partly::TooLarge(object.bytes.len() as u64));
+                return Err(ReadError::TooLarge(object.bytes.len() as u64));
             }
         }
         Ok(())
@@ -114,11 +121,13 @@ impl Objects for S3Objects {
         object_key(key)?;
         match self.read(key, most_bytes).await {
             Ok(object) => Ok(object),
-            Err(Partly::TooLarge(bytes)) => {
+            Err(ReadError::TooLarge(bytes)) => {
                 Err(ObjectsError::TooLarge { key: key.to_owned(), bytes, most: most_bytes })
             }
-            Err(Partly::Broken(trouble)) if trouble.is_forbidden() => Err(self.closed(key, trouble).await),
-            Err(Partly::Broken(trouble)) => Err(failed(key, trouble)),
+            Err(ReadError::Failed(error)) if error.is_access_denied() => {
+                Err(self.explain_access_denied(key, error).await)
+            }
+            Err(ReadError::Failed(error)) => Err(objects_error(key, error)),
         }
     }
 
@@ -130,17 +139,17 @@ impl Objects for S3Objects {
             let put = put.content_type(content.content_type).cache_control(content.cache_control);
             put.set_if_none_match((mode == PutMode::IfAbsent).then(|| "*".to_owned())).send()
         };
-        let mut pauses = pauses();
+        let mut backoff = backoff();
         loop {
-            match patiently(put).await {
+            match with_retry(put).await {
                 Ok(_) => return Ok(true),
-                Err(trouble) if trouble.status == Some(412) => return Ok(false),
-                // Somebody else is writing it: whether they do is not known yet.
-                Err(trouble) if trouble.status == Some(409) => match pauses.next() {
+                Err(error) if error.status == Some(412) => return Ok(false),
+                // S3 answers 409 (conflict) while another conditional write to the key is in progress.
+                Err(error) if error.status == Some(409) => match backoff.next() {
                     Some(pause) => tokio::time::sleep(pause).await,
-                    None => return Err(failed(key, trouble)),
+                    None => return Err(objects_error(key, error)),
                 },
-                Err(trouble) => return Err(failed(key, trouble)),
+                Err(error) => return Err(objects_error(key, error)),
             }
         }
     }
@@ -148,7 +157,7 @@ impl Objects for S3Objects {
     async fn delete(&self, key: &str) -> Result<(), ObjectsError> {
         object_key(key)?;
         let delete = || self.client.delete_object().bucket(&self.bucket).key(key).send();
-        match patiently(delete).await.map_err(|trouble| failed(key, trouble)) {
+        match with_retry(delete).await.map_err(|error| objects_error(key, error)) {
             Ok(_) | Err(ObjectsError::NotFound(_)) => Ok(()),
             Err(error) => Err(error),
         }
@@ -157,17 +166,17 @@ impl Objects for S3Objects {
     async fn head(&self, key: &str) -> Result<Option<u64>, ObjectsError> {
         object_key(key)?;
         let head = || self.client.head_object().bucket(&self.bucket).key(key).send();
-        match patiently(head).await {
+        match with_retry(head).await {
             Ok(answer) => Ok(Some(answer.content_length.and_then(|n| u64::try_from(n).ok()).unwrap_or_default())),
-            Err(trouble) if trouble.is_forbidden() => Err(self.closed(key, trouble).await),
-            Err(trouble) => match failed(key, trouble) {
+            Err(error) if error.is_access_denied() => Err(self.explain_access_denied(key, error).await),
+            Err(error) => match objects_error(key, error) {
                 ObjectsError::NotFound(_) => Ok(None),
                 error => Err(error),
             },
         }
     }
 
-    async fn list(&self, prefix: &str, after: Option<&str>, most: usize) -> Result<Vec<Listed>, ObjectsError> {
+    async fn list(&self, prefix: &str, after: Option<&str>, most: usize) -> Result<Vec<ObjectEntry>, ObjectsError> {
         let (mut found, mut token) = (Vec::new(), None::<String>);
         while found.len() < most {
             let room = i32::try_from(most - found.len()).unwrap_or(PAGE).min(PAGE);
@@ -176,8 +185,8 @@ impl Objects for S3Objects {
                 let list = list.set_start_after(after.filter(|after| !after.is_empty()).map(str::to_owned));
                 list.set_continuation_token(token.clone()).send()
             };
-            let answer = patiently(list).await.map_err(|trouble| failed(prefix, trouble))?;
-            found.extend(answer.contents.unwrap_or_default().iter().filter_map(listed));
+            let answer = with_retry(list).await.map_err(|error| objects_error(prefix, error))?;
+            found.extend(answer.contents.unwrap_or_default().iter().filter_map(to_entry));
             token = answer.next_continuation_token;
             if token.is_none() {
                 break;
@@ -187,42 +196,45 @@ impl Objects for S3Objects {
         Ok(found)
     }
 
-    /// Whether the bucket is there and ours. Nothing is stored for it: whoever hears of new objects would hear of that.
+    /// Checks that the bucket exists and can be listed. Stores nothing: a write would cause an event notification.
     async fn check(&self) -> Result<(), ObjectsError> {
         let head = || self.client.head_bucket().bucket(&self.bucket).send();
-        patiently(head).await.map(drop).map_err(|trouble| {
-            let (key, place) = ("check".to_owned(), format!("bucket {}", self.bucket));
-            match trouble.is_forbidden() {
+        with_retry(head).await.map(drop).map_err(|error| {
+            let bucket = format!("bucket {}", self.bucket);
+            let error = match error.is_access_denied() {
                 true => {
-                    ObjectsError::Denied { key, reason: trouble.in_place(&format!("{place}: s3:ListBucket")).denial() }
+                    let error = error.with_context(&format!("{bucket}: s3:ListBucket"));
+                    DependencyError::AccessDenied(error.access_denied_reason())
                 }
-                false => ObjectsError::Unavailable { key, reason: trouble.in_place(&place).words },
-            }
+                false => DependencyError::Unavailable(error.with_context(&bucket).to_string()),
+            };
+            ObjectsError::Dependency { key: "check".to_owned(), error }
         })
     }
 }
 
-/// What the trouble means for this object. A bucket that is not there is no missing object.
-pub(crate) fn failed(key: &str, trouble: Trouble) -> ObjectsError {
+/// Classifies an error for this object. A missing bucket is not a missing object.
+pub(crate) fn objects_error(key: &str, error: AwsError) -> ObjectsError {
     let key = key.to_owned();
-    match trouble.status {
-        Some(404) if !trouble.is(&["NoSuchBucket"]) => ObjectsError::NotFound(key),
-        _ if trouble.is_forbidden() => {
-            let all = "s3:GetObject, s3:PutObject, s3:DeleteObject and s3:ListBucket are needed";
-            ObjectsError::Denied { key, reason: format!("{}; {all}", trouble.denial()) }
+    let error = match error.status {
+        Some(404) if !error.has_code(&["NoSuchBucket"]) => return ObjectsError::NotFound(key),
+        _ if error.is_access_denied() => {
+            let all = "required: s3:GetObject, s3:PutObject, s3:DeleteObject and s3:ListBucket";
+            DependencyError::AccessDenied(format!("{}; {all}", error.access_denied_reason()))
         }
-        _ if trouble.is_busy() => ObjectsError::Busy { key, reason: trouble.words },
-        _ => ObjectsError::Unavailable { key, reason: trouble.words },
-    }
+        _ if error.is_throttled() => DependencyError::Throttled(error.to_string()),
+        _ => DependencyError::Unavailable(error.to_string()),
+    };
+    ObjectsError::Dependency { key, error }
 }
 
-fn listed(object: &Found) -> Option<Listed> {
+fn to_entry(object: &Found) -> Option<ObjectEntry> {
     let modified = object.last_modified().and_then(|time: &DateTime| time.to_millis().ok()).unwrap_or_default();
     let bytes = object.size().and_then(|size| u64::try_from(size).ok()).unwrap_or_default();
-    Some(Listed { key: object.key()?.to_owned(), bytes, modified: Timestamp::from_millis(modified) })
+    Some(ObjectEntry { key: object.key()?.to_owned(), bytes, modified: Timestamp::from_millis(modified) })
 }
 
-/// The version as messages call it: without quotes.
-pub(crate) fn version(e_tag: Option<&str>) -> String {
+/// Returns the ETag as event notifications spell it: without quotes.
+pub(crate) fn etag_version(e_tag: Option<&str>) -> String {
     e_tag.unwrap_or_default().trim_start_matches("W/").trim_matches('"').to_owned()
 }

@@ -1,4 +1,4 @@
-//! Notices through SNS.
+//! The publisher on SNS.
 
 use std::collections::BTreeMap;
 
@@ -7,20 +7,21 @@ use aws_sdk_sns::{
     Client,
     types::{MessageAttributeValue, PublishBatchRequestEntry},
 };
-use sparks_engine::{Notice, PublishError, Publisher, Topic};
+use sparks_engine::{DependencyError, Notification, PublishError, Publisher, Topic};
 
 use crate::{
     connect::Connection,
+    error::AwsError,
     names::{deduplication_id, is_fifo},
-    trouble::{Trouble, patiently, pauses},
+    retry::{backoff, with_retry},
 };
 
-/// What the topics are called. Nobody is told what has no topic.
+/// The ARNs of the topics. Notifications without a topic are not published.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Topics {
-    /// The platform, which waits for pictures.
+    /// The topic of completed thumbnails, which the platform subscribes to.
     pub thumbnail_completed: Option<String>,
-    /// Whoever wants to know what the log says.
+    /// The topic of all events of the log.
     pub events: Option<String>,
 }
 
@@ -39,29 +40,33 @@ pub struct SnsPublisher {
     topics: Topics,
 }
 
-/// As many notices as one request takes, and as many bytes.
-const MOST: usize = 10;
-const MOST_BYTES: usize = 240 << 10;
+/// Entries of a `PublishBatch` request, as SNS limits them.
+const MAX_ENTRIES: usize = 10;
+/// Bytes of all messages of a request: SNS takes 256 KiB, attributes included.
+const MAX_BYTES: usize = 240 << 10;
 
 impl SnsPublisher {
-    /// Publishes to these topics, which are named by their ARNs.
+    /// Creates a publisher to these topics.
     pub fn new(connection: &Connection, topics: Topics) -> Self {
         Self { client: connection.sns(), topics }
     }
 
-    /// The ARN of a topic, which may be named by it.
+    /// Returns the ARN of a topic that is given by name or ARN.
     pub async fn arn(connection: &Connection, name: &str) -> Result<String, PublishError> {
         if name.starts_with("arn:") {
             return Ok(name.to_owned());
         }
         let found = find_topic(&connection.sns(), name).await;
-        let found = found.map_err(|trouble| PublishError::from(trouble.in_place(&format!("topic {name}"))))?;
-        found.ok_or_else(|| PublishError::Unavailable(format!("there is no topic {name}: make it with `sparks setup`")))
+        let found = found.map_err(|error| PublishError::from(error.with_context(&format!("topic {name}"))))?;
+        found.ok_or_else(|| {
+            let message = format!("topic {name} does not exist; create it with `sparks setup`");
+            PublishError::Dependency(DependencyError::Unavailable(message))
+        })
     }
 
-    /// Publishes all of them, those that failed again.
+    /// Publishes all entries. Failed entries of a batch are retried with backoff.
     async fn publish_to(&self, arn: &str, mut entries: Vec<PublishBatchRequestEntry>) -> Result<(), PublishError> {
-        let mut pauses = pauses();
+        let mut backoff = backoff();
         while !entries.is_empty() {
             let publish = || {
                 self.client
@@ -70,15 +75,16 @@ impl SnsPublisher {
                     .set_publish_batch_request_entries(Some(entries.clone()))
                     .send()
             };
-            let answer = patiently(publish).await.map_err(|trouble| failed(arn, &trouble))?;
-            let refused: BTreeMap<String, _> =
+            let answer = with_retry(publish).await.map_err(|error| publish_error(arn, &error))?;
+            let rejected: BTreeMap<String, _> =
                 answer.failed.unwrap_or_default().into_iter().map(|failure| (failure.id.clone(), failure)).collect();
-            entries.retain(|entry| refused.contains_key(entry.id()));
-            let Some(failure) = refused.into_values().next() else { continue };
-            let words = format!("topic {arn}: {}: {}", failure.code, failure.message.unwrap_or_default());
-            match pauses.next().filter(|_| !failure.sender_fault) {
+            entries.retain(|entry| rejected.contains_key(entry.id()));
+            let Some(failure) = rejected.into_values().next() else { continue };
+            let message = format!("{}: {}", failure.code, failure.message.unwrap_or_default());
+            let error = AwsError::new("SNS", "PublishBatch", Some(failure.code), message);
+            match backoff.next().filter(|_| !failure.sender_fault) {
                 Some(pause) => tokio::time::sleep(pause).await,
-                None => return Err(Trouble { code: Some(failure.code), status: None, words }.into()),
+                None => return Err(error.with_context(&format!("topic {arn}")).into()),
             }
         }
         Ok(())
@@ -87,7 +93,7 @@ impl SnsPublisher {
 
 #[async_trait]
 impl Publisher for SnsPublisher {
-    async fn publish(&self, notices: &[Notice]) -> Result<(), PublishError> {
+    async fn publish(&self, notices: &[Notification]) -> Result<(), PublishError> {
         for topic in [Topic::ThumbnailCompleted, Topic::Events] {
             let Some(arn) = self.topics.arn(topic) else { continue };
             let mut batches: Vec<(usize, Vec<PublishBatchRequestEntry>)> = Vec::new();
@@ -96,7 +102,7 @@ impl Publisher for SnsPublisher {
                 let bytes = body.len();
                 let entry = entry(n, notice, body, is_fifo(arn))?;
                 match batches.last_mut() {
-                    Some((size, batch)) if batch.len() < MOST && *size + bytes <= MOST_BYTES => {
+                    Some((size, batch)) if batch.len() < MAX_ENTRIES && *size + bytes <= MAX_BYTES => {
                         *size += bytes;
                         batch.push(entry);
                     }
@@ -113,18 +119,19 @@ impl Publisher for SnsPublisher {
     async fn check(&self) -> Result<(), PublishError> {
         for arn in [&self.topics.thumbnail_completed, &self.topics.events].into_iter().flatten() {
             let get = || self.client.get_topic_attributes().topic_arn(arn).send();
-            patiently(get).await.map_err(|trouble| failed(arn, &trouble))?;
+            with_retry(get).await.map_err(|error| publish_error(arn, &error))?;
         }
         Ok(())
     }
 }
 
-/// The ARN of the topic with this name; nothing where there is none. All topics are looked through: asking by name makes one.
-pub(crate) async fn find_topic(client: &Client, name: &str) -> Result<Option<String>, Trouble> {
+/// Returns the ARN of the topic with this name, if it exists. Lists all topics: `CreateTopic`, the call that takes a name,
+/// would create it.
+pub(crate) async fn find_topic(client: &Client, name: &str) -> Result<Option<String>, AwsError> {
     let mut token = None::<String>;
     loop {
         let list = || client.list_topics().set_next_token(token.clone()).send();
-        let answer = patiently(list).await?;
+        let answer = with_retry(list).await?;
         let mut arns = answer.topics.unwrap_or_default().into_iter().filter_map(|topic| topic.topic_arn);
         if let Some(arn) = arns.find(|arn| arn.rsplit(':').next() == Some(name)) {
             return Ok(Some(arn));
@@ -136,23 +143,23 @@ pub(crate) async fn find_topic(client: &Client, name: &str) -> Result<Option<Str
     }
 }
 
-fn entry(n: usize, notice: &Notice, body: String, fifo: bool) -> Result<PublishBatchRequestEntry, PublishError> {
-    let built = |error: aws_sdk_sns::error::BuildError| PublishError::Unavailable(error.to_string());
+fn entry(n: usize, notice: &Notification, body: String, fifo: bool) -> Result<PublishBatchRequestEntry, PublishError> {
+    let invalid = |error: aws_sdk_sns::error::BuildError| PublishError::from(AwsError::invalid_request(error));
     let event_type = MessageAttributeValue::builder().data_type("String").string_value(&notice.event_type);
     let entry = PublishBatchRequestEntry::builder()
         .id(n.to_string())
         .message(body)
-        .message_attributes("eventType", event_type.build().map_err(built)?)
+        .message_attributes("eventType", event_type.build().map_err(invalid)?)
         .set_message_group_id(fifo.then(|| deduplication_id(&notice.group)))
         .set_message_deduplication_id(fifo.then(|| deduplication_id(&notice.deduplication)));
-    entry.build().map_err(built)
+    entry.build().map_err(invalid)
 }
 
-fn failed(arn: &str, trouble: &Trouble) -> PublishError {
-    match trouble.is(&["NotFound", "NotFoundException"]) {
-        true => PublishError::Unavailable(format!(
-            "there is no topic {arn}: make it with `sparks setup`, or leave it out of the settings"
-        )),
-        false => trouble.in_place(&format!("topic {arn}")).into(),
+fn publish_error(arn: &str, error: &AwsError) -> PublishError {
+    match error.has_code(&["NotFound", "NotFoundException"]) {
+        true => PublishError::Dependency(DependencyError::Unavailable(format!(
+            "topic {arn} does not exist; create it with `sparks setup`, or remove it from the settings"
+        ))),
+        false => error.with_context(&format!("topic {arn}")).into(),
     }
 }

@@ -1,7 +1,7 @@
-//! Secrets as parameters of SSM.
+//! Secrets from the SSM parameter store.
 //!
-//! The one call that is needed is made here, signed by the SDK's own crate: that of SSM has a hundred and fifty others, and
-//! takes a minute to compile.
+//! `GetParameter`, the one operation that is needed, is called without the SDK crate of SSM, which has 150 operations and takes a
+//! minute to compile. Requests are signed by `aws-sigv4`.
 
 use std::{
     collections::HashMap,
@@ -22,21 +22,22 @@ use aws_smithy_runtime_api::client::{
 };
 use aws_smithy_types::{body::SdkBody, byte_stream::ByteStream};
 use serde_json::{Value, json};
-use sparks_engine::{Secret, Secrets, SecretsError};
+use sparks_engine::{DependencyError, Secret, Secrets, SecretsError};
 
 use crate::{
     connect::Connection,
-    trouble::{Trouble, pauses},
+    error::AwsError,
+    retry::{backoff, log_retry},
 };
 
-/// Asks for each parameter once. A secret that changes is learnt when the worker starts anew.
+/// Reads each parameter once and caches it: a changed secret takes effect when the worker restarts.
 pub struct SsmSecrets {
-    service: Service,
-    known: Mutex<HashMap<String, Secret>>,
+    client: SsmClient,
+    cache: Mutex<HashMap<String, Secret>>,
 }
 
-/// The way to SSM.
-pub(crate) struct Service {
+/// An HTTP client of SSM.
+pub(crate) struct SsmClient {
     pub connector: Connector,
     pub credentials: Option<SharedCredentialsProvider>,
     pub region: String,
@@ -45,78 +46,86 @@ pub(crate) struct Service {
 
 const TARGET: &str = "AmazonSSM.GetParameter";
 const CONTENT_TYPE: &str = "application/x-amz-json-1.1";
-const ANSWER: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 impl SsmSecrets {
-    /// Knows nothing yet.
+    /// Creates an empty cache. Calls no service.
     pub fn new(connection: &Connection) -> Self {
-        Self { service: connection.ssm(), known: Mutex::default() }
+        Self { client: connection.ssm(), cache: Mutex::default() }
     }
 
-    fn known(&self, name: &str) -> Option<Secret> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
+    fn cached(&self, name: &str) -> Option<Secret> {
+        self.cache.lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
     }
 }
 
 #[async_trait]
 impl Secrets for SsmSecrets {
     async fn secret(&self, name: &str) -> Result<Secret, SecretsError> {
-        if let Some(secret) = self.known(name) {
+        if let Some(secret) = self.cached(name) {
             return Ok(secret);
         }
-        let answer = self.service.parameter(name).await.map_err(|trouble| match trouble {
-            trouble if trouble.is(&["ParameterNotFound"]) => SecretsError::NotFound(name.to_owned()),
-            trouble if trouble.is_forbidden() => {
+        let answer = self.client.get_parameter(name).await.map_err(|error| match error {
+            error if error.has_code(&["ParameterNotFound"]) => SecretsError::NotFound(name.to_owned()),
+            error if error.is_access_denied() => {
                 let reason =
-                    format!("{trouble}; grant ssm:GetParameter, and kms:Decrypt where it has a key of its own");
-                SecretsError::Forbidden { name: name.to_owned(), reason }
+                    format!("{error}; grant ssm:GetParameter, and kms:Decrypt if the parameter has its own KMS key");
+                SecretsError::Dependency { name: name.to_owned(), error: DependencyError::AccessDenied(reason) }
             }
-            trouble => SecretsError::Unavailable { name: name.to_owned(), reason: trouble.words },
+            error => SecretsError::Dependency {
+                name: name.to_owned(),
+                error: DependencyError::Unavailable(error.to_string()),
+            },
         })?;
         let value = answer["Parameter"]["Value"].as_str();
         let secret = Secret::new(value.ok_or_else(|| SecretsError::NotFound(name.to_owned()))?);
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        Ok(known.entry(name.to_owned()).or_insert(secret).clone())
+        let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(cache.entry(name.to_owned()).or_insert(secret).clone())
     }
 }
 
-impl Service {
-    /// The parameter, asked for again while the service is busy or does not answer.
-    async fn parameter(&self, name: &str) -> Result<Value, Trouble> {
+impl SsmClient {
+    /// Reads the parameter, with retries while SSM throttles or is unavailable.
+    async fn get_parameter(&self, name: &str) -> Result<Value, AwsError> {
         let body = json!({ "Name": name, "WithDecryption": true }).to_string();
-        let mut pauses = pauses();
+        let mut backoff = backoff();
         loop {
-            let asked = tokio::time::timeout(ANSWER, self.ask(&body)).await;
-            let trouble = match asked.unwrap_or_else(|_| Err(trouble("SSM does not answer"))) {
+            let response = tokio::time::timeout(TIMEOUT, self.send(&body)).await;
+            let timeout = || transport_error(format!("timeout: no response within {} s", TIMEOUT.as_secs()));
+            let error = match response.unwrap_or_else(|_| Err(timeout())) {
                 Ok(answer) => return Ok(answer),
-                Err(trouble) => trouble,
+                Err(error) => error,
             };
-            let helps = trouble.is_busy() || trouble.status.is_none_or(|status| status >= 500);
-            match pauses.next().filter(|_| helps) {
-                Some(pause) => tokio::time::sleep(pause).await,
-                None => return Err(trouble),
+            let is_retryable = error.is_throttled() || error.status.is_none_or(|status| status >= 500);
+            match backoff.next().filter(|_| is_retryable) {
+                Some(pause) => {
+                    log_retry(&error, pause);
+                    tokio::time::sleep(pause).await;
+                }
+                None => return Err(error),
             }
         }
     }
 
-    async fn ask(&self, body: &str) -> Result<Value, Trouble> {
-        let response = self.connector.call(self.signed(body).await?).await.map_err(trouble)?;
-        answer(response).await
+    async fn send(&self, body: &str) -> Result<Value, AwsError> {
+        let response = self.connector.call(self.sign_request(body).await?).await.map_err(transport_error)?;
+        parse_response(response).await
     }
 
-    async fn signed(&self, body: &str) -> Result<HttpRequest, Trouble> {
-        let credentials = self.credentials.as_ref().ok_or_else(|| trouble("nobody says who we are"))?;
-        let identity = credentials.provide_credentials().await.map_err(trouble)?.into();
+    async fn sign_request(&self, body: &str) -> Result<HttpRequest, AwsError> {
+        let credentials = self.credentials.as_ref().ok_or_else(|| transport_error("no credentials configured"))?;
+        let identity = credentials.provide_credentials().await.map_err(transport_error)?.into();
         let settings = v4::SigningParams::builder().identity(&identity).region(&self.region).name("ssm");
         let settings = settings.time(SystemTime::now()).settings(SigningSettings::default());
-        let settings = settings.build().map_err(trouble)?.into();
+        let settings = settings.build().map_err(transport_error)?.into();
         let headers = [("content-type", CONTENT_TYPE), ("x-amz-target", TARGET)];
         let signable = SignableBody::Bytes(body.as_bytes());
-        let signable = SignableRequest::new("POST", &self.endpoint, headers.into_iter(), signable).map_err(trouble)?;
-        let (signature, _) = sign(signable, &settings).map_err(trouble)?.into_parts();
+        let signable =
+            SignableRequest::new("POST", &self.endpoint, headers.into_iter(), signable).map_err(transport_error)?;
+        let (signature, _) = sign(signable, &settings).map_err(transport_error)?.into_parts();
         let mut request = HttpRequest::new(SdkBody::from(body));
-        request.set_method("POST").map_err(trouble)?;
-        request.set_uri(self.endpoint.as_str()).map_err(trouble)?;
+        request.set_method("POST").map_err(transport_error)?;
+        request.set_uri(self.endpoint.as_str()).map_err(transport_error)?;
         for (name, value) in headers.into_iter().chain(signature.headers()) {
             request.headers_mut().insert(name.to_owned(), value.to_owned());
         }
@@ -124,20 +133,23 @@ impl Service {
     }
 }
 
-async fn answer(response: HttpResponse) -> Result<Value, Trouble> {
+async fn parse_response(response: HttpResponse) -> Result<Value, AwsError> {
     let status = response.status();
-    let body = ByteStream::new(response.into_body()).collect().await.map_err(trouble)?.into_bytes();
+    let body = ByteStream::new(response.into_body()).collect().await.map_err(transport_error)?.into_bytes();
     let answer: Value = serde_json::from_slice(&body).unwrap_or_default();
     if status.is_success() {
         return Ok(answer);
     }
-    // Names of errors may have that of their service before them.
+    // An error type may have the prefix `com.amazonaws.ssm#`.
     let code = answer["__type"].as_str().map(|name| name.rsplit('#').next().unwrap_or(name).to_owned());
     let message = ["message", "Message"].iter().find_map(|field| answer[field].as_str()).unwrap_or_default();
-    let words = format!("{}: {message}", code.as_deref().unwrap_or("SSM"));
-    Err(Trouble { code, status: Some(status.as_u16()), words })
+    let message = match &code {
+        Some(code) => format!("{code}: {message}"),
+        None => format!("status {}: {message}", status.as_u16()),
+    };
+    Err(AwsError { status: Some(status.as_u16()), ..AwsError::new("SSM", "GetParameter", code, message) })
 }
 
-fn trouble(error: impl ToString) -> Trouble {
-    Trouble { code: None, status: None, words: error.to_string() }
+fn transport_error(error: impl ToString) -> AwsError {
+    AwsError::new("SSM", "GetParameter", None, error)
 }

@@ -1,4 +1,4 @@
-//! A connection to the file, used from asynchronous code.
+//! A SQLite connection used from asynchronous code.
 
 use std::{
     path::Path,
@@ -7,54 +7,55 @@ use std::{
 };
 
 use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior};
-use sparks_engine::{QueueError, StoreError};
+use sparks_engine::{DependencyError, QueueError, StoreError};
 use tokio::task::{JoinError, spawn_blocking};
 
-/// One connection, shared by clones. Everything that writes shares one: a second would throw the first one's page cache away
-/// with every write.
+/// A connection shared by its clones. All writers of a process share one, because every write by another connection
+/// invalidates the page cache.
 #[derive(Clone)]
-pub(crate) struct Database(Arc<Mutex<Shared>>);
+pub(crate) struct Database(Arc<Mutex<SharedConnection>>);
 
-struct Shared {
+struct SharedConnection {
     connection: Connection,
     durability: Durability,
 }
 
-/// What a committed transaction survives. The file's consistency survives everything.
+/// The failures that a committed transaction survives. The file stays consistent in any case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Durability {
-    /// Power loss: decisions, which people have seen.
+    /// Power loss (`synchronous = full`): for decisions, which users have seen.
     PowerLoss,
-    /// The end of the process: leases and messages, which a lost decision makes come again.
+    /// A crash of the process (`synchronous = normal`): for leases and messages, which redelivery restores.
     Crash,
 }
 
-/// A failure of the database.
+/// Error of the database.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum DatabaseError {
     #[error(transparent)]
     Sqlite(#[from] rusqlite::Error),
     #[error("{0}")]
     Unreadable(String),
-    #[error("{0}: this version of sparks reads schema {known}", known = SCHEMA)]
-    Newer(String),
+    #[error("{0}: this version of sparks supports schema {supported}", supported = SCHEMA)]
+    NewerSchema(String),
 }
 
+/// The current schema version, stored as `user_version`.
 pub(crate) const SCHEMA: i64 = 3;
 
-/// The steps from schema 1 on.
+/// Migrations, starting with the one from schema 1 to 2.
 const MIGRATIONS: [&str; 2] = [include_str!("schema_2.sql"), include_str!("schema_3.sql")];
 
 impl Database {
-    /// Opens the file, making its tables if it is new.
+    /// Opens the file, creating or migrating its tables.
     pub fn open(path: &Path) -> Result<Self, DatabaseError> {
         let mut connection = Connection::open(path)?;
-        connection.busy_timeout(PATIENCE)?;
+        connection.busy_timeout(BUSY_TIMEOUT)?;
         connection.set_prepared_statement_cache_capacity(64);
         connection.pragma_update(None, "journal_mode", "wal")?;
         connection.pragma_update(None, "secure_delete", "on")?;
         connection.pragma_update(None, "cache_size", -32 * 1024)?;
-        // Pages that many photos touch are carried over once for hundreds of photos.
+        // Pages that many photos change are written back once for hundreds of photos.
         connection.pragma_update(None, "wal_autocheckpoint", 8192)?;
         connection.pragma_update(None, "synchronous", Durability::Crash.synchronous())?;
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
@@ -67,16 +68,20 @@ impl Database {
                 }
             }
             SCHEMA => {}
-            newer => return Err(DatabaseError::Newer(format!("the file has schema {newer}, made by another version"))),
+            newer => {
+                return Err(DatabaseError::NewerSchema(format!(
+                    "the file has schema {newer}, created by another version"
+                )));
+            }
         }
         if found != SCHEMA {
             transaction.pragma_update(None, "user_version", SCHEMA)?;
         }
         transaction.commit()?;
-        Ok(Self(Arc::new(Mutex::new(Shared { connection, durability: Durability::Crash }))))
+        Ok(Self(Arc::new(Mutex::new(SharedConnection { connection, durability: Durability::Crash }))))
     }
 
-    /// Runs the work in a transaction that writes: alone in the file, all or nothing.
+    /// Runs the work in a write transaction.
     pub async fn write<T, E>(
         &self,
         durability: Durability,
@@ -87,13 +92,13 @@ impl Database {
         E: From<DatabaseError> + Send + 'static,
     {
         match durability {
-            // Waits for the disk.
-            Durability::PowerLoss => self.blocking(Kind::Write(durability), work).await,
-            Durability::Crash => self.brief(Kind::Write(durability), work).await,
+            // Waits for the disk, so it must not block the executor.
+            Durability::PowerLoss => self.run_blocking(Access::Write(durability), work).await,
+            Durability::Crash => self.run_inline(Access::Write(durability), work).await,
         }
     }
 
-    /// Like [`Database::write`], for work that takes long and can be done again.
+    /// Like [`Database::write`], for work that takes long and can be repeated after a power loss.
     pub async fn write_long<T, E>(
         &self,
         work: impl FnOnce(&Transaction<'_>) -> Result<T, E> + Send + 'static,
@@ -102,16 +107,16 @@ impl Database {
         T: Send + 'static,
         E: From<DatabaseError> + Send + 'static,
     {
-        self.blocking(Kind::Write(Durability::Crash), work).await
+        self.run_blocking(Access::Write(Durability::Crash), work).await
     }
 
-    /// Runs the work in a transaction that reads one moment of the file.
+    /// Runs the work in a read transaction (a consistent snapshot).
     pub async fn read<T, E>(&self, work: impl FnOnce(&Transaction<'_>) -> Result<T, E> + Send + 'static) -> Result<T, E>
     where
         T: Send + 'static,
         E: From<DatabaseError> + Send + 'static,
     {
-        self.brief(Kind::Read, work).await
+        self.run_inline(Access::Read, work).await
     }
 
     /// Like [`Database::read`], for work that takes long.
@@ -123,10 +128,10 @@ impl Database {
         T: Send + 'static,
         E: From<DatabaseError> + Send + 'static,
     {
-        self.blocking(Kind::Read, work).await
+        self.run_blocking(Access::Read, work).await
     }
 
-    /// Like [`Database::read_long`], and then works on what was read, when others may use the connection again.
+    /// Like [`Database::read_long`], followed by work on the result that does not hold the connection.
     pub async fn read_then<R, T, E>(
         &self,
         read: impl FnOnce(&Transaction<'_>) -> Result<R, DatabaseError> + Send + 'static,
@@ -139,18 +144,19 @@ impl Database {
         let shared = Arc::clone(&self.0);
         let work = spawn_blocking(move || {
             let mut shared = shared.lock().unwrap_or_else(PoisonError::into_inner);
-            let read = shared.run(Kind::Read, PATIENCE, &mut Some(read))?;
+            let read = shared.run(Access::Read, BUSY_TIMEOUT, &mut Some(read))?;
             drop(shared);
             then(read)
         });
-        Ok(work.await.unwrap_or_else(|error| Err(stopped(&error)))?)
+        Ok(work.await.unwrap_or_else(|error| Err(join_error(&error)))?)
     }
 
-    /// Work of microseconds stays on this thread, unless somebody is at it, in this process or another: two changes of thread
-    /// cost more than the work itself, and a thread that waits holds up leases, signals and whoever asks how we are.
-    async fn brief<T, E>(
+    /// Runs work of microseconds on this thread, because two thread switches would cost more than the work. Falls back to a
+    /// blocking thread if the connection or the file is in use: waiting here would delay lease extensions, signals and health
+    /// checks.
+    async fn run_inline<T, E>(
         &self,
-        kind: Kind,
+        access: Access,
         work: impl FnOnce(&Transaction<'_>) -> Result<T, E> + Send + 'static,
     ) -> Result<T, E>
     where
@@ -159,17 +165,17 @@ impl Database {
     {
         let mut work = Some(work);
         if let Ok(mut shared) = self.0.try_lock() {
-            let done = shared.run(kind, Duration::ZERO, &mut work);
+            let result = shared.run(access, Duration::ZERO, &mut work);
             if work.is_none() {
-                return done;
+                return result;
             }
         }
-        self.blocking(kind, move |tx| work.map_or_else(|| Err(unasked().into()), |work| work(tx))).await
+        self.run_blocking(access, move |tx| work.map_or_else(|| Err(missing_work().into()), |work| work(tx))).await
     }
 
-    async fn blocking<T, E>(
+    async fn run_blocking<T, E>(
         &self,
-        kind: Kind,
+        access: Access,
         work: impl FnOnce(&Transaction<'_>) -> Result<T, E> + Send + 'static,
     ) -> Result<T, E>
     where
@@ -178,53 +184,53 @@ impl Database {
     {
         let shared = Arc::clone(&self.0);
         let work = spawn_blocking(move || {
-            shared.lock().unwrap_or_else(PoisonError::into_inner).run(kind, PATIENCE, &mut Some(work))
+            shared.lock().unwrap_or_else(PoisonError::into_inner).run(access, BUSY_TIMEOUT, &mut Some(work))
         });
-        work.await.unwrap_or_else(|error| Err(stopped(&error).into()))
+        work.await.unwrap_or_else(|error| Err(join_error(&error).into()))
     }
 }
 
-/// What a transaction does.
+/// The kind of a transaction.
 #[derive(Debug, Clone, Copy)]
-enum Kind {
+enum Access {
     Read,
     Write(Durability),
 }
 
-/// How long to wait for a process that writes.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// How long a transaction waits for a writer in another process.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Work is done once.
-fn unasked() -> DatabaseError {
-    DatabaseError::Unreadable("the transaction has nothing to do".into())
+/// The error of running the same work twice, which is a bug.
+fn missing_work() -> DatabaseError {
+    DatabaseError::Unreadable("failed to run a transaction: its work was run before".into())
 }
 
-fn stopped(error: &JoinError) -> DatabaseError {
-    DatabaseError::Unreadable(format!("the transaction stopped: {error}"))
+fn join_error(error: &JoinError) -> DatabaseError {
+    DatabaseError::Unreadable(format!("failed to run a transaction: {error}"))
 }
 
-impl Shared {
-    /// Takes the work once the transaction has begun, and not if others write for longer than one is ready to wait.
+impl SharedConnection {
+    /// Runs the work in a transaction. Leaves `work` in place if the transaction did not start within `busy_timeout`.
     fn run<T, E: From<DatabaseError>>(
         &mut self,
-        kind: Kind,
-        patience: Duration,
+        access: Access,
+        busy_timeout: Duration,
         work: &mut Option<impl FnOnce(&Transaction<'_>) -> Result<T, E>>,
     ) -> Result<T, E> {
-        let behavior = match kind {
-            Kind::Read => TransactionBehavior::Deferred,
-            Kind::Write(durability) => {
+        let behavior = match access {
+            Access::Read => TransactionBehavior::Deferred,
+            Access::Write(durability) => {
                 self.set_durability(durability)?;
-                self.connection.busy_timeout(patience).map_err(DatabaseError::from)?;
+                self.connection.busy_timeout(busy_timeout).map_err(DatabaseError::from)?;
                 TransactionBehavior::Immediate
             }
         };
         let transaction = self.connection.transaction_with_behavior(behavior).map_err(DatabaseError::from)?;
-        transaction.busy_timeout(PATIENCE).map_err(DatabaseError::from)?;
-        let work = work.take().ok_or_else(unasked)?;
-        let done = work(&transaction)?;
+        transaction.busy_timeout(BUSY_TIMEOUT).map_err(DatabaseError::from)?;
+        let work = work.take().ok_or_else(missing_work)?;
+        let result = work(&transaction)?;
         transaction.commit().map_err(DatabaseError::from)?;
-        Ok(done)
+        Ok(result)
     }
 
     fn set_durability(&mut self, wanted: Durability) -> Result<(), DatabaseError> {
@@ -250,7 +256,7 @@ impl From<DatabaseError> for StoreError {
         match &error {
             DatabaseError::Sqlite(rusqlite::Error::SqliteFailure(failure, _)) => match failure.code {
                 ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase => Self::Unreadable(error.to_string()),
-                _ => Self::Unavailable(error.to_string()),
+                _ => Self::Dependency(DependencyError::Unavailable(error.to_string())),
             },
             _ => Self::Unreadable(error.to_string()),
         }
@@ -259,6 +265,6 @@ impl From<DatabaseError> for StoreError {
 
 impl From<DatabaseError> for QueueError {
     fn from(error: DatabaseError) -> Self {
-        Self::Unavailable(error.to_string())
+        Self::Dependency(DependencyError::Unavailable(error.to_string()))
     }
 }

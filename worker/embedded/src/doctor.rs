@@ -1,4 +1,4 @@
-//! Looking at a data folder as a worker would use it, without changing anything in it.
+//! Checks of a data folder for `sparks doctor`, read-only except for a temporary file.
 
 use std::{
     fs::{self, File},
@@ -7,114 +7,117 @@ use std::{
 };
 
 use rusqlite::{Connection, OpenFlags};
-use sparks_engine::{Finding, Unadopted};
+use sparks_engine::{Finding, UnadoptedTable};
 
-use crate::{database::SCHEMA, owner::Owners};
+use crate::{database::SCHEMA, process_registry::ProcessRegistry};
 
-/// Examines a data folder.
+/// Checks whether a worker can use a data folder.
 pub struct Doctor {
     folder: PathBuf,
 }
 
 impl Doctor {
-    /// Looks at this folder.
+    /// Creates the check of this folder.
     pub fn new(folder: &Path) -> Self {
         Self { folder: folder.to_owned() }
     }
 
-    /// Everything that a worker needs of it. May take long where much is in it.
+    /// Runs all checks. The check of the database reads all of it, which may take long.
     pub fn examine(&self) -> Vec<Finding> {
         if !self.folder.exists() {
-            return vec![self.to_be_made()];
+            return vec![self.check_creatable()];
         }
-        let mut findings = vec![writable("data folder", &self.folder)];
+        let mut findings = vec![check_writable("data folder", &self.folder)];
         for part in ["objects", "tmp", "owners", "inbox"].map(|part| self.folder.join(part)) {
             if part.exists() {
-                findings.push(writable("folder", &part));
+                findings.push(check_writable("folder", &part));
             }
         }
         if !self.folder.join("sparks.db").exists() {
-            findings.push(Finding::ok("database", "none yet; a worker makes it"));
+            findings.push(Finding::ok("database", "does not exist yet; a worker creates it"));
             return findings;
         }
         if !self.folder.join("objects").exists() {
-            let seen = format!("{} is not there, and the database is", self.folder.join("objects").display());
+            let seen = format!("{} is missing, but the database exists", self.folder.join("objects").display());
             findings.push(Finding::fail("folder", seen, "mount it again, or restore it from a backup"));
         }
-        match self.database() {
+        match self.check_database() {
             Ok(found) => findings.extend(found),
             Err(error) => {
-                let remedy =
-                    "make sure that the disk is there and the file ours to read; else restore it from a backup";
+                let remedy = "make sure that the disk is mounted and the file readable by this user; otherwise restore it from a backup";
                 findings.push(Finding::fail("database", error, remedy));
             }
         }
-        findings.push(self.owners());
+        findings.push(self.processes());
         findings
     }
 
-    fn to_be_made(&self) -> Finding {
-        let above =
+    fn check_creatable(&self) -> Finding {
+        let parents =
             self.folder.ancestors().skip(1).map(|path| if path.as_os_str().is_empty() { Path::new(".") } else { path });
-        let above = above.into_iter().find(|path| path.exists()).unwrap_or(Path::new("."));
-        match try_to_write(above) {
+        let parent = parents.into_iter().find(|path| path.exists()).unwrap_or(Path::new("."));
+        match try_to_write(parent) {
             Ok(()) => {
-                Finding::ok("data folder", format!("{} is not there yet; a worker makes it", self.folder.display()))
+                Finding::ok("data folder", format!("{} does not exist yet; a worker creates it", self.folder.display()))
             }
-            Err(error) => unwritable("data folder", above, &error),
+            Err(error) => unwritable("data folder", parent, &error),
         }
     }
 
-    fn database(&self) -> Result<Vec<Finding>, rusqlite::Error> {
+    fn check_database(&self) -> Result<Vec<Finding>, rusqlite::Error> {
         let path = self.folder.join("sparks.db");
         let database = Connection::open_with_flags(&path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
         let schema: i64 = database.pragma_query_value(None, "user_version", |row| row.get(0))?;
         if schema > SCHEMA {
-            let seen = format!("{} has schema {schema}, made by another version", path.display());
+            let seen = format!("{} has schema {schema}, created by another version", path.display());
             return Ok(vec![Finding::fail("database", seen, "use a newer sparks, or name another folder with --data")]);
         }
-        let mut said = Vec::new();
+        let mut messages = Vec::new();
         database.pragma_query(None, "quick_check", |row| {
-            said.push(row.get::<_, String>(0)?);
+            messages.push(row.get::<_, String>(0)?);
             Ok(())
         })?;
-        if said != ["ok"] {
-            let seen = format!("{} is damaged: {}", path.display(), said.first().map_or("", |said| said.as_str()));
+        if messages != ["ok"] {
+            let seen =
+                format!("{} is damaged: {}", path.display(), messages.first().map_or("", |message| message.as_str()));
             return Ok(vec![Finding::fail("database", seen, "restore it from a backup")]);
         }
-        let whole = Finding::ok("database", format!("{} is whole", path.display()));
+        let intact = Finding::ok("database", format!("{} is intact", path.display()));
         let counter = "SELECT coalesce(max(\"limit\"), 0) FROM items WHERE PK = 'UNKNOWN_PERSONS'";
         let counter: f64 = database.query_row(counter, [], |row| row.get(0))?;
         let is_empty: bool = database.query_row("SELECT NOT EXISTS (SELECT 1 FROM log)", [], |row| row.get(0))?;
-        let what = "persons that the log does not know";
+        let check = "persons missing from the event log";
         Ok(vec![
-            whole,
+            intact,
             match is_empty && counter > 0.0 {
-                true => Finding::fail(what, Unadopted { counter: counter as u32 }, Unadopted::REMEDY),
-                false => Finding::ok(what, "none"),
+                true => Finding::fail(check, UnadoptedTable { counter: counter as u32 }, UnadoptedTable::REMEDY),
+                false => Finding::ok(check, "none"),
             },
         ])
     }
 
-    fn owners(&self) -> Finding {
-        let alive = Owners::new(self.folder.join("owners")).alive();
-        Finding::ok("processes that use the folder", if alive.is_empty() { "none".into() } else { alive.join(", ") })
+    fn processes(&self) -> Finding {
+        let running = ProcessRegistry::new(self.folder.join("owners")).running();
+        Finding::ok(
+            "processes that use the folder",
+            if running.is_empty() { "none".into() } else { running.join(", ") },
+        )
     }
 }
 
-fn writable(what: &str, folder: &Path) -> Finding {
+fn check_writable(check: &str, folder: &Path) -> Finding {
     match try_to_write(folder) {
-        Ok(()) => Finding::ok(what, format!("{} can be written", folder.display())),
-        Err(error) => unwritable(what, folder, &error),
+        Ok(()) => Finding::ok(check, format!("{} is writable", folder.display())),
+        Err(error) => unwritable(check, folder, &error),
     }
 }
 
-fn unwritable(what: &str, folder: &Path, error: &io::Error) -> Finding {
-    let seen = format!("{} cannot be written: {error}", folder.display());
-    Finding::fail(what, seen, "give it to the user that runs the worker, or name another folder with --data")
+fn unwritable(check: &str, folder: &Path, error: &io::Error) -> Finding {
+    let seen = format!("{} is not writable: {error}", folder.display());
+    Finding::fail(check, seen, "grant write permission to the user of the worker, or name another folder with --data")
 }
 
-/// A file that is gone at once.
+/// Creates and removes a file.
 fn try_to_write(folder: &Path) -> io::Result<()> {
     let file = folder.join(format!(".sparks-doctor-{}", std::process::id()));
     drop(File::create_new(&file)?);

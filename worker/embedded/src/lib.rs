@@ -1,28 +1,28 @@
-//! The backend that needs nothing: one SQLite file for table, log, signatures and queue, and a folder for objects.
+//! The embedded backend: one SQLite file for table, event log, signatures and queue, and a folder for objects
 //!
-//! Several processes may share one data folder. Every write is a `BEGIN IMMEDIATE` transaction, so that writers queue up
-//! instead of failing half-way.
+//! Several processes may share one data folder. Every write is a `BEGIN IMMEDIATE` transaction, so that a writer waits at the
+//! start instead of failing with a conflict later.
 
-mod backend;
+mod data_folder;
 mod database;
 mod doctor;
-mod faces;
-mod files;
-mod intake;
-mod log;
+mod event_log;
+mod face_rows;
+mod file_objects;
+mod file_publisher;
+mod folder_platform_client;
+mod item_rows;
 mod maintenance;
-mod owner;
-mod platform;
-mod publisher;
-mod queue;
-mod rows;
-mod store;
+mod process_registry;
+mod sqlite_queue;
+mod sqlite_store;
+mod upload_submitter;
 
-pub use backend::{Embedded, OpenError};
+pub use data_folder::{Embedded, OpenError};
 pub use doctor::Doctor;
-pub use files::FileObjects;
-pub use intake::{Intake, Submission};
-pub use platform::FolderPlatform;
-pub use publisher::FilePublisher;
-pub use queue::{Patience, SqliteQueue};
-pub use store::SqliteStore;
+pub use file_objects::FileObjects;
+pub use file_publisher::FilePublisher;
+pub use folder_platform_client::FolderPlatformClient;
+pub use sqlite_queue::{QueueConfig, SqliteQueue};
+pub use sqlite_store::SqliteStore;
+pub use upload_submitter::{Submission, UploadSubmitter};

@@ -1,4 +1,4 @@
-//! Walking and mending the whole table.
+//! Whole-table operations in SQLite.
 
 use std::collections::BTreeSet;
 
@@ -8,18 +8,18 @@ use sha2::{Digest, Sha256};
 use sparks_domain::{
     Attributes, FaceId, ImageId, Item, Key, Lane, Mutation, PersonId, PhotoState, Position, Seq, drift,
 };
-use sparks_engine::{DecidedFace, Fingerprint, Maintenance, Mark, Mended, StoreError};
+use sparks_engine::{Checkpoint, DecidedFace, Fingerprint, Maintenance, RepairReport, StoreError};
 
 use crate::{
     SqliteStore,
     database::{DatabaseError, Durability},
-    faces, log, rows,
+    event_log, face_rows, item_rows,
 };
 
 #[async_trait]
 impl Maintenance for SqliteStore {
     async fn heads(&self) -> Result<Position, StoreError> {
-        self.database.read(|tx| Ok(position(log::head(tx, "EVENTS")?))).await
+        self.database.read(|tx| Ok(position(event_log::head(tx, "EVENTS")?))).await
     }
 
     async fn scan(&self, after: Option<&Key>, most: usize) -> Result<Vec<Item>, StoreError> {
@@ -30,38 +30,43 @@ impl Maintenance for SqliteStore {
     async fn photos(&self, images: &[ImageId]) -> Result<Vec<Option<PhotoState>>, StoreError> {
         let images = images.to_vec();
         self.log_reader
-            .read_long(move |tx| Ok(images.iter().map(|image| log::state(tx, image)).collect::<Result<_, _>>()?))
+            .read_long(move |tx| {
+                Ok(images.iter().map(|image| event_log::state(tx, image)).collect::<Result<_, _>>()?)
+            })
             .await
     }
 
-    async fn mend(&self, groups: Vec<Vec<Mutation>>, write: bool) -> Result<Mended, StoreError> {
+    async fn repair(&self, groups: Vec<Vec<Mutation>>, write: bool) -> Result<RepairReport, StoreError> {
         let work = move |tx: &Transaction<'_>| {
-            let mut mended = Mended::default();
+            let mut report = RepairReport::default();
             for group in &groups {
-                mend(tx, group, write, &mut mended)?;
+                repair(tx, group, write, &mut report)?;
             }
-            Ok(mended)
+            Ok(report)
         };
         if write { self.database.write_long(work).await } else { self.database.read_long(work).await }
     }
 
     async fn unidentified(&self, after: Option<&FaceId>, most: usize) -> Result<Vec<DecidedFace>, StoreError> {
         let after = after.cloned();
-        self.database.read_long(move |tx| Ok(faces::unidentified(tx, after.as_ref(), most)?)).await
+        self.database.read_long(move |tx| Ok(face_rows::unidentified(tx, after.as_ref(), most)?)).await
     }
 
-    async fn company(&self, of: Option<&BTreeSet<PersonId>>) -> Result<BTreeSet<(PersonId, PersonId)>, StoreError> {
+    async fn co_occurrences(
+        &self,
+        of: Option<&BTreeSet<PersonId>>,
+    ) -> Result<BTreeSet<(PersonId, PersonId)>, StoreError> {
         let of = of.cloned();
-        self.database.read_long(move |tx| Ok(faces::company(tx, of.as_ref())?)).await
+        self.database.read_long(move |tx| Ok(face_rows::co_occurrences(tx, of.as_ref())?)).await
     }
 
-    async fn mark(&self, mark: Mark) -> Result<Position, StoreError> {
-        self.database.read(move |tx| Ok(position(log::head(tx, lane(mark))?))).await
+    async fn checkpoint(&self, checkpoint: Checkpoint) -> Result<Position, StoreError> {
+        self.database.read(move |tx| Ok(position(event_log::head(tx, lane(checkpoint))?))).await
     }
 
-    async fn set_mark(&self, mark: Mark, position: &Position) -> Result<(), StoreError> {
+    async fn set_checkpoint(&self, checkpoint: Checkpoint, position: &Position) -> Result<(), StoreError> {
         let seq = position.in_lane(Lane::IDENTITY);
-        self.database.write(Durability::Crash, move |tx| Ok(log::move_head(tx, lane(mark), seq)?)).await
+        self.database.write(Durability::Crash, move |tx| Ok(event_log::set_head(tx, lane(checkpoint), seq)?)).await
     }
 
     async fn fingerprint(&self) -> Result<Fingerprint, StoreError> {
@@ -73,45 +78,51 @@ fn position(seq: Seq) -> Position {
     Position::at(Lane::IDENTITY, seq)
 }
 
-fn lane(mark: Mark) -> &'static str {
-    match mark {
-        Mark::Followed => "FOLLOWED",
-        Mark::Considered => "CONSIDERED",
+/// Returns the row of `heads` that stores a checkpoint.
+fn lane(checkpoint: Checkpoint) -> &'static str {
+    match checkpoint {
+        Checkpoint::Followed => "FOLLOWED",
+        Checkpoint::Considered => "CONSIDERED",
     }
 }
 
 fn scan(tx: &Transaction<'_>, after: Option<&Key>, most: usize) -> Result<Vec<Item>, DatabaseError> {
-    // No key is empty, so nothing comes before the empty one.
+    // Keys are not empty, so all of them follow the empty one.
     let (pk, sk) = after.map_or(("", ""), |key| (&key.pk, &key.sk));
     let sql = "SELECT PK, SK, item FROM items WHERE (PK, SK) > (?1, ?2) ORDER BY PK, SK LIMIT ?3";
     let mut statement = tx.prepare_cached(sql)?;
     let mut found = statement.query(params![pk, sk, i64::try_from(most).unwrap_or(i64::MAX)])?;
     let mut items = Vec::new();
     while let Some(row) = found.next()? {
-        items.push(rows::item(row)?);
+        items.push(item_rows::item(row)?);
     }
     Ok(items)
 }
 
-fn mend(tx: &Transaction<'_>, group: &[Mutation], write: bool, mended: &mut Mended) -> Result<(), DatabaseError> {
+fn repair(
+    tx: &Transaction<'_>,
+    group: &[Mutation],
+    write: bool,
+    report: &mut RepairReport,
+) -> Result<(), DatabaseError> {
     let found: Vec<Option<Attributes>> =
-        group.iter().map(|mutation| rows::get(tx, mutation.key())).collect::<Result<_, _>>()?;
-    let gone = group.iter().zip(&found).find(|(mutation, row)| row.is_none() && mutation.requires_row());
-    if let Some((mutation, _)) = gone {
-        mended.gone.push(mutation.key().clone());
+        group.iter().map(|mutation| item_rows::get(tx, mutation.key())).collect::<Result<_, _>>()?;
+    let missing = group.iter().zip(&found).find(|(mutation, row)| row.is_none() && mutation.requires_row());
+    if let Some((mutation, _)) = missing {
+        report.gone.push(mutation.key().clone());
         return Ok(());
     }
     for (mutation, row) in group.iter().zip(found) {
         let differences = drift(mutation, row.as_ref());
         if write && !differences.is_empty() {
-            rows::apply(tx, mutation, row)?;
+            item_rows::apply(tx, mutation, row)?;
         }
-        mended.differences.extend(differences);
+        report.differences.extend(differences);
     }
     Ok(())
 }
 
-/// Over the texts as they are stored: ours are canonical, and those of others we never touch.
+/// Hashes the rows as stored: JSON written here is canonical, and rows of other writers are never rewritten.
 fn fingerprint(tx: &Transaction<'_>) -> Result<Fingerprint, DatabaseError> {
     let mut statement = tx.prepare_cached("SELECT PK, SK, item FROM items ORDER BY PK, SK")?;
     let mut found = statement.query([])?;

@@ -1,6 +1,6 @@
--- One file holds all of it, so that one transaction can.
+-- Everything is in one file, so that a commit is one transaction.
 
--- The platform's table: the same keys, attributes and indexes as in DynamoDB. `item` is the row's JSON without PK and SK.
+-- The platform's table, with the same keys, attributes and indexes as in DynamoDB. `item` is the JSON of the row without PK and SK.
 CREATE TABLE items (
     PK         TEXT NOT NULL,
     SK         TEXT NOT NULL,
@@ -14,7 +14,7 @@ CREATE INDEX "entityType-PK-index" ON items (entityType, PK, SK) WHERE entityTyp
 CREATE INDEX "uploadedBy-PK-index" ON items (uploadedBy, PK, SK) WHERE uploadedBy IS NOT NULL;
 CREATE INDEX "PK-limit-index" ON items (PK, "limit") WHERE "limit" IS NOT NULL;
 
--- The log: appended to, never changed.
+-- The event log, append-only.
 CREATE TABLE log (
     seq           INTEGER PRIMARY KEY,
     event_id      TEXT NOT NULL,
@@ -25,23 +25,24 @@ CREATE TABLE log (
     identity      INTEGER NOT NULL
 ) STRICT;
 CREATE INDEX log_identity ON log (seq) WHERE identity;
--- Photo events are committed once by their guard; an index over all IDs would cost every photo a page.
+-- Only for identity events: the state condition of a commit prevents duplicate photo events, and an index over all IDs would add a
+-- page write to every photo.
 CREATE UNIQUE INDEX log_identity_event_id ON log (event_id) WHERE identity;
 CREATE TRIGGER log_is_append_only_update BEFORE UPDATE ON log BEGIN SELECT raise(ABORT, 'the log is append-only'); END;
 CREATE TRIGGER log_is_append_only_delete BEFORE DELETE ON log BEGIN SELECT raise(ABORT, 'the log is append-only'); END;
 
--- The last sequence of the lane, and the last identity event in it.
+-- The last sequence number of the lane, and that of its last identity event.
 CREATE TABLE heads (lane TEXT PRIMARY KEY, seq INTEGER NOT NULL) STRICT, WITHOUT ROWID;
 INSERT INTO heads VALUES ('EVENTS', 0), ('IDENTITY', 0);
--- How far what goes along the log has come.
+-- Checkpoints of readers of the event log.
 INSERT INTO heads VALUES ('FOLLOWED', 0), ('CONSIDERED', 0);
 
--- What has been done with each photo: the guard of every commit. `subject` is IMG#{imageId}.
+-- The state of each photo, which every commit checks. `subject` is IMG#{imageId}.
 CREATE TABLE states (subject TEXT PRIMARY KEY, state TEXT NOT NULL) STRICT, WITHOUT ROWID;
 
--- What faces look like. Apart from the log, so that it can be erased. `person` is the number of who a face was decided to
--- be, `seq` the event about its photo; by the faces that are `template` a person is known, since the event `promoted` where
--- that was not the one about its photo.
+-- Face embeddings (signatures), separate from the event log so that they can be erased. `person` is the number of the identified
+-- person, `seq` the event that decided the face. `template` marks the enrolled faces of a person; `promoted` is the event that made
+-- a face a template, if that was not the event `seq`.
 CREATE TABLE faces (
     image_id  TEXT NOT NULL,
     n         INTEGER NOT NULL,
@@ -57,8 +58,9 @@ CREATE INDEX faces_template ON faces (coalesce(promoted, seq)) WHERE template;
 CREATE INDEX faces_unidentified ON faces (image_id, n) WHERE person IS NULL;
 CREATE INDEX faces_person ON faces (person) WHERE person IS NOT NULL;
 
--- Work to do. A lease names its owner (a lock file that lives as long as the process) and ends by itself. `receives` counts
--- attempts, `leases` every time that somebody got the message: a lease that was given back never holds again.
+-- The work queue. `owner` is the lock file of the process that holds the lease, `visible` the time from which the message can be
+-- received: the end of its lease or delay. `receives` counts attempts, `leases` every receive, so that the receipt of an earlier
+-- lease is not valid for a later one.
 CREATE TABLE messages (
     id            INTEGER PRIMARY KEY AUTOINCREMENT,
     deduplication TEXT NOT NULL UNIQUE,

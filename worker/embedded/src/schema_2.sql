@@ -1,4 +1,4 @@
--- From schema 1 to 2: the table of faces says who a face was decided to be, as the log does.
+-- From schema 1 to 2: `faces` stores the person and template flag of each face, computed from the event log.
 ALTER TABLE faces ADD COLUMN person INTEGER;
 ALTER TABLE faces ADD COLUMN template INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE faces ADD COLUMN seq INTEGER NOT NULL DEFAULT 0;

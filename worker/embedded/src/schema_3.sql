@@ -1,7 +1,7 @@
--- From schema 2: letters say what kind of reason they died of, persons lead to their faces, and messages stand in line.
+-- From schema 2 to 3: dead letters have a cause, faces are indexed by person, and messages by visibility.
 ALTER TABLE dead_letters ADD COLUMN cause TEXT NOT NULL DEFAULT 'fault';
 ALTER TABLE dead_letters ADD COLUMN sent INTEGER NOT NULL DEFAULT 0;
--- A face may become one that its person is known by later than its photo was decided, and a lease is told from the next.
+-- A face can become a template after its photo was decided, and leases of a message are numbered.
 ALTER TABLE faces ADD COLUMN promoted INTEGER;
 DROP INDEX faces_template;
 CREATE INDEX faces_template ON faces (coalesce(promoted, seq)) WHERE template;

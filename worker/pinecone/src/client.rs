@@ -1,4 +1,4 @@
-//! Asks the service, a few times where that may help.
+//! The HTTP client of Pinecone, with retries.
 
 use std::{
     sync::{
@@ -14,58 +14,55 @@ use reqwest::{
     redirect::Policy,
 };
 use serde::{Serialize, de::DeserializeOwned};
-use sparks_engine::{Meter, Secret, Unmeasured};
+use sparks_engine::{Meter, NoMeter, Secret};
 
 use crate::{
-    Access, AccessError,
-    calls::{Calls, Operation},
-    pauses::{Pauses, retry_after},
-    trouble::Trouble,
+    PineconeConfig, PineconeConfigError,
+    backoff::{Backoff, retry_after},
+    call_counters::{CallCounters, Operation},
+    error::PineconeError,
 };
 
-/// The version of the API that we speak. Another one may have other members.
+/// The version of Pinecone's API. Requests and responses of other versions may differ.
 const API_VERSION: &str = "2025-10";
 
-/// How long a connection may take.
-const CONNECT: Duration = Duration::from_secs(3);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long an answer may take.
-const ANSWER: Duration = Duration::from_secs(10);
-
-/// A connection to an index.
+/// A client of one index.
 pub(crate) struct Client {
     http: reqwest::Client,
     url: Url,
     host: String,
     key: Secret,
-    pub calls: Calls,
+    pub calls: CallCounters,
     pub meter: Arc<dyn Meter>,
-    is_well: AtomicBool,
+    has_succeeded: AtomicBool,
 }
 
 impl Client {
-    /// Connects to nothing yet.
-    pub fn new(access: &Access) -> Result<Self, AccessError> {
-        let url = access.url()?;
+    /// Creates a client. Makes no call.
+    pub fn new(config: &PineconeConfig) -> Result<Self, PineconeConfigError> {
+        let url = config.url()?;
         let version = HeaderValue::from_static(API_VERSION);
         let headers = HeaderMap::from_iter([
-            (HeaderName::from_static("api-key"), access.header()?),
+            (HeaderName::from_static("api-key"), config.header()?),
             (HeaderName::from_static("x-pinecone-api-version"), version),
         ]);
-        // A redirect would carry the key to whoever it leads to.
+        // Redirects are off: they would send the API key to another host.
         let builder = reqwest::Client::builder()
             .default_headers(headers)
             .user_agent(concat!("sparks/", env!("CARGO_PKG_VERSION")))
-            .connect_timeout(CONNECT)
-            .timeout(ANSWER)
+            .connect_timeout(CONNECT_TIMEOUT)
+            .timeout(REQUEST_TIMEOUT)
             .redirect(Policy::none());
-        provide_ring();
-        // What speaks no TLS needs no roots, and is on this machine or beside it, where no proxy leads.
+        install_ring();
+        // Plain HTTP is for local servers: it needs neither root certificates nor a proxy.
         let builder = match url.scheme() {
             "http" => builder.no_proxy().tls_certs_only([]),
             _ => builder,
         };
-        let http = builder.build().map_err(|error| AccessError::Tls(error.without_url().to_string()))?;
+        let http = builder.build().map_err(|error| PineconeConfigError::Tls(error.without_url().to_string()))?;
         let host = match (url.host_str().unwrap_or_default(), url.port()) {
             (host, Some(port)) => format!("{host}:{port}"),
             (host, None) => host.to_owned(),
@@ -74,41 +71,46 @@ impl Client {
             http,
             url,
             host,
-            key: access.key.clone(),
-            calls: Calls::default(),
-            meter: Arc::new(Unmeasured),
-            is_well: AtomicBool::new(false),
+            key: config.key.clone(),
+            calls: CallCounters::default(),
+            meter: Arc::new(NoMeter),
+            has_succeeded: AtomicBool::new(false),
         })
     }
 
-    /// Where it is.
+    /// Returns host and port.
     pub fn host(&self) -> &str {
         &self.host
     }
 
-    /// Whether the last request succeeded.
-    pub fn is_well(&self) -> bool {
-        self.is_well.load(Ordering::Relaxed)
+    /// Returns whether the last request succeeded.
+    pub fn has_succeeded(&self) -> bool {
+        self.has_succeeded.load(Ordering::Relaxed)
     }
 
-    /// Sends this and reads the answer.
-    pub async fn post<T: DeserializeOwned>(&self, operation: Operation, body: &impl Serialize) -> Result<T, Trouble> {
-        let body = serde_json::to_vec(body).map_err(|error| Trouble::silence(operation, &self.host, &error))?;
+    /// Sends a POST request with a JSON body.
+    pub async fn post<T: DeserializeOwned>(
+        &self,
+        operation: Operation,
+        body: &impl Serialize,
+    ) -> Result<T, PineconeError> {
+        let body =
+            serde_json::to_vec(body).map_err(|error| PineconeError::no_response(operation, &self.host, &error))?;
         let mut request = Request::new(Method::POST, self.target(operation));
         request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         *request.body_mut() = Some(body.into());
-        self.ask(operation, request).await
+        self.send_with_retry(operation, request).await
     }
 
-    /// Asks for this and reads the answer.
+    /// Sends a GET request.
     pub async fn get<T: DeserializeOwned>(
         &self,
         operation: Operation,
         parameters: &[(&str, &str)],
-    ) -> Result<T, Trouble> {
+    ) -> Result<T, PineconeError> {
         let mut target = self.target(operation);
         target.query_pairs_mut().extend_pairs(parameters);
-        self.ask(operation, Request::new(Method::GET, target)).await
+        self.send_with_retry(operation, Request::new(Method::GET, target)).await
     }
 
     fn target(&self, operation: Operation) -> Url {
@@ -117,39 +119,48 @@ impl Client {
         url
     }
 
-    async fn ask<T: DeserializeOwned>(&self, operation: Operation, request: Request) -> Result<T, Trouble> {
-        let mut pauses = Pauses::new();
+    async fn send_with_retry<T: DeserializeOwned>(
+        &self,
+        operation: Operation,
+        request: Request,
+    ) -> Result<T, PineconeError> {
+        let mut backoff = Backoff::new();
         loop {
-            // A body in memory can always be sent again.
-            let again = request.try_clone().unwrap_or_else(|| Request::new(Method::GET, request.url().clone()));
-            let answer = self.ask_once(operation, again).await;
-            self.is_well.store(answer.is_ok(), Ordering::Relaxed);
-            let trouble = match answer {
+            // Cloning never fails for a body in memory.
+            let attempt = request.try_clone().unwrap_or_else(|| Request::new(Method::GET, request.url().clone()));
+            let answer = self.send_once(operation, attempt).await;
+            self.has_succeeded.store(answer.is_ok(), Ordering::Relaxed);
+            let error = match answer {
                 Ok(answer) => return Ok(answer),
-                Err(trouble) => trouble,
+                Err(error) => error,
             };
-            let Some(pause) = pauses.next(trouble.wait).filter(|_| trouble.may_pass()) else { return Err(trouble) };
-            tracing::debug!(operation = operation.name(), ?pause, ?trouble, "pinecone is asked again");
+            let Some(pause) = backoff.next(error.retry_after).filter(|_| error.is_retryable()) else {
+                return Err(error);
+            };
+            let (operation, pause_ms) = (operation.name(), pause.as_millis() as u64);
+            tracing::debug!(service = "Pinecone", operation, pause_ms, %error, "retry after backoff");
             tokio::time::sleep(pause).await;
         }
     }
 
-    async fn ask_once<T: DeserializeOwned>(&self, operation: Operation, request: Request) -> Result<T, Trouble> {
-        let silence = |error: reqwest::Error| Trouble::silence(operation, &self.host, &error.without_url());
+    async fn send_once<T: DeserializeOwned>(&self, operation: Operation, request: Request) -> Result<T, PineconeError> {
+        let no_response =
+            |error: reqwest::Error| PineconeError::no_response(operation, &self.host, &error.without_url());
         self.calls.count(operation);
-        self.meter.call(operation.name());
-        let response = self.http.execute(request).await.map_err(silence)?;
-        let (status, wait) = (response.status(), retry_after(response.headers()));
-        let body = response.bytes().await.map_err(silence)?;
+        self.meter.record_call(operation.name());
+        let response = self.http.execute(request).await.map_err(no_response)?;
+        let (status, retry_after) = (response.status(), retry_after(response.headers()));
+        let body = response.bytes().await.map_err(no_response)?;
         if !status.is_success() {
-            return Err(Trouble::refusal(operation, &self.host, status, &body, wait).without(self.key.reveal()));
+            return Err(PineconeError::error_response(operation, &self.host, status, &body, retry_after)
+                .without(self.key.reveal()));
         }
-        serde_json::from_slice(&body).map_err(|error| Trouble::garbled(operation, &self.host, &error))
+        serde_json::from_slice(&body).map_err(|error| PineconeError::unreadable_response(operation, &self.host, &error))
     }
 }
 
-/// TLS by ring, as everywhere in this program. Where somebody has chosen already, that stays.
-fn provide_ring() {
+/// Installs ring as the TLS provider of the process, unless one is installed already.
+fn install_ring() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         let _ = rustls::crypto::ring::default_provider().install_default();
@@ -163,7 +174,7 @@ mod tests {
         sync::{Arc, Mutex},
     };
 
-    use sparks_engine::IndexError;
+    use sparks_engine::{DependencyError, IndexError};
     use tokio::{
         io::{AsyncReadExt, AsyncWriteExt},
         net::TcpListener,
@@ -171,15 +182,15 @@ mod tests {
     use tracing_subscriber::fmt::MakeWriter;
 
     use super::*;
-    use crate::wire::Stats;
+    use crate::wire::StatsResponse;
 
-    /// Keeps what is logged.
+    /// Captures log lines.
     #[derive(Clone, Default)]
     struct Log(Arc<Mutex<Vec<u8>>>);
 
     impl Write for Log {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0.lock().expect("the log").extend_from_slice(bytes);
+            self.0.lock().expect("lock").extend_from_slice(bytes);
             Ok(bytes.len())
         }
 
@@ -196,57 +207,61 @@ mod tests {
         }
     }
 
-    /// Answers each connection with one of these, and tells what was asked.
-    async fn answering(answers: Vec<String>) -> (String, tokio::task::JoinHandle<String>) {
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    /// Starts a server that answers each connection with one of these responses, and returns the last request.
+    async fn serve(responses: Vec<String>) -> (String, tokio::task::JoinHandle<String>) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let host = format!("http://{}", listener.local_addr().expect("an address"));
-        let asked = tokio::spawn(async move {
-            let mut asked = String::new();
-            for answer in answers {
+        let last_request = tokio::spawn(async move {
+            let mut request = String::new();
+            for response in responses {
                 let (mut stream, _) = listener.accept().await.expect("a connection");
                 let mut bytes = [0; 4096];
                 let read = stream.read(&mut bytes).await.expect("a request");
-                asked = String::from_utf8_lossy(&bytes[..read]).into_owned();
-                stream.write_all(answer.as_bytes()).await.expect("an answer");
+                request = String::from_utf8_lossy(&bytes[..read]).into_owned();
+                stream.write_all(response.as_bytes()).await.expect("response is sent");
             }
-            asked
+            request
         });
-        (host, asked)
+        (host, last_request)
     }
 
-    fn answer(status: &str, headers: &str, body: &str) -> String {
+    fn response(status: &str, headers: &str, body: &str) -> String {
         format!("HTTP/1.1 {status}\r\n{headers}connection: close\r\ncontent-length: {}\r\n\r\n{body}", body.len())
     }
 
     #[tokio::test]
-    async fn a_key_is_sent_and_never_logged() {
+    async fn the_key_is_sent_and_never_logged() {
         let log = Log::default();
         let subscriber = tracing_subscriber::fmt().with_max_level(tracing::Level::TRACE).with_writer(log.clone());
         let _logging = tracing::subscriber::set_default(subscriber.finish());
         let quoted = r#"{"code":14,"message":"key pcsk_hunter2"}"#;
-        let away = answer("503 Service Unavailable", "", quoted);
-        let (host, asked) = answering(vec![away, answer("403 Forbidden", "", quoted)]).await;
-        let access = Access { host, key: Secret::new("pcsk_hunter2"), namespace: String::new() };
-        let client = Client::new(&access).expect("a client");
-        let trouble = client.post::<Stats>(Operation::Stats, &serde_json::json!({})).await.err().expect("a refusal");
-        let shown = format!("{trouble:?} {}", IndexError::from(trouble.clone()));
-        let asked = asked.await.expect("a request");
+        let unavailable = response("503 Service Unavailable", "", quoted);
+        let (host, request) = serve(vec![unavailable, response("403 Forbidden", "", quoted)]).await;
+        let config = PineconeConfig { host, key: Secret::new("pcsk_hunter2"), namespace: String::new() };
+        let client = Client::new(&config).expect("a client");
+        let error =
+            client.post::<StatsResponse>(Operation::Stats, &serde_json::json!({})).await.err().expect("an error");
+        let shown = format!("{error:?} {}", IndexError::from(error.clone()));
+        let request = request.await.expect("a request");
         for header in ["api-key: pcsk_hunter2\r\n", "x-pinecone-api-version: 2025-10\r\n", "user-agent: sparks/"] {
-            assert!(asked.contains(header), "{asked}");
+            assert!(request.contains(header), "{request}");
         }
-        let logged = String::from_utf8(log.0.lock().expect("the log").clone()).expect("text");
-        assert!(logged.contains("asked again") && logged.contains("(secret)"), "{logged}");
+        let logged = String::from_utf8(log.0.lock().expect("lock").clone()).expect("text");
+        assert!(logged.contains("retry") && logged.contains("(secret)"), "{logged}");
         assert!(!logged.contains("hunter2") && !shown.contains("hunter2"), "{logged} {shown}");
     }
 
     #[tokio::test]
-    async fn nobody_leads_us_elsewhere() {
-        let (host, asked) =
-            answering(vec![answer("307 Temporary Redirect", "location: http://127.0.0.1:1/\r\n", "")]).await;
-        let access = Access { host, key: Secret::new("k"), namespace: String::new() };
-        let client = Client::new(&access).expect("a client");
-        let trouble = client.post::<Stats>(Operation::Stats, &serde_json::json!({})).await.err().expect("a refusal");
-        assert!(matches!(IndexError::from(trouble), IndexError::Denied(words) if words.contains("307")));
-        asked.await.expect("a request");
+    async fn redirects_are_not_followed() {
+        let (host, request) =
+            serve(vec![response("307 Temporary Redirect", "location: http://127.0.0.1:1/\r\n", "")]).await;
+        let config = PineconeConfig { host, key: Secret::new("k"), namespace: String::new() };
+        let client = Client::new(&config).expect("a client");
+        let error =
+            client.post::<StatsResponse>(Operation::Stats, &serde_json::json!({})).await.err().expect("an error");
+        assert!(
+            matches!(IndexError::from(error), IndexError::Dependency(DependencyError::AccessDenied(message)) if message.contains("307"))
+        );
+        request.await.expect("a request");
     }
 }

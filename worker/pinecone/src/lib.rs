@@ -1,25 +1,25 @@
-//! Known faces in a Pinecone index, over its data plane.
+//! The face collection on Pinecone, over the data plane of its API.
 //!
-//! One vector a face: named by whom it shows and which face it is, with the signature as a vector of length one. Each model has a
-//! namespace of its own, so that signatures of different models never meet. Writing is idempotent, and what was written is
-//! found after a while, not at once. The index has to be a serverless one: others do not list their vectors, so nobody could be
-//! forgotten. Deliberately absent: making indexes, which is a matter of money and for people.
+//! One vector per enrolled face, named by person and face, with the signature as a vector of length one. Each model has its own
+//! namespace, so that signatures of different models are never compared. Upserts are idempotent; Pinecone is eventually
+//! consistent, so a vector is found some seconds after it was written. The index must be serverless: pod-based indexes cannot
+//! list vectors by prefix, so persons could not be removed. Creating an index is left to an operator, because it costs money.
 
-mod access;
-mod batches;
-mod calls;
+mod backoff;
+mod call_counters;
 mod client;
-mod collection;
-mod description;
-mod name;
+mod config;
+mod error;
+mod index_description;
 mod namespace;
-mod pauses;
 mod pinecone;
-mod recent;
-mod trouble;
+mod pinecone_collection;
+mod recent_writes;
+mod upsert_batches;
+mod vector_id;
 mod wire;
 
-pub use access::{Access, AccessError};
-pub use calls::Operation;
-pub use description::Description;
-pub use pinecone::{Kept, Pinecone};
+pub use call_counters::Operation;
+pub use config::{PineconeConfig, PineconeConfigError};
+pub use index_description::IndexDescription;
+pub use pinecone::{FetchedFace, Pinecone};

@@ -1,4 +1,4 @@
-//! An index of known faces.
+//! Operations on a Pinecone index.
 
 use std::{
     collections::BTreeSet,
@@ -11,34 +11,34 @@ use sparks_domain::{FaceId, PersonId, Signature};
 use sparks_engine::{IndexError, Meter};
 
 use crate::{
-    Access, AccessError, Description,
-    calls::Operation,
+    IndexDescription, PineconeConfig, PineconeConfigError,
+    call_counters::Operation,
     client::Client,
-    name::Name,
+    error::PineconeError,
     namespace::Namespaces,
-    recent::Recent,
-    trouble::Trouble,
-    wire::{Delete, Done, Fetched, Page, Stats},
+    recent_writes::RecentWrites,
+    vector_id::VectorId,
+    wire::{DeleteRequest, EmptyResponse, FetchResponse, ListPage, StatsResponse},
 };
 
-/// How many names a request to drop vectors may have.
-const DROPPED: usize = 1000;
+/// IDs per delete request, as Pinecone limits them.
+const MAX_DELETE_IDS: usize = 1000;
 
-/// How many names a request for vectors has: they are in its address, which must not be too long.
-const FETCHED: usize = 50;
+/// IDs per fetch request: they are part of the URL, whose length is limited.
+const MAX_FETCH_IDS: usize = 50;
 
-/// How many names a page has.
+/// IDs per page of a list, as Pinecone limits them.
 const PAGE: &str = "100";
 
-/// Lists show what was written after seconds, as a rule. So long and so many names are kept to be on the safe side.
-const LAG: Duration = Duration::from_secs(600);
-const REMEMBERED: usize = 10_000;
+/// How long, and how many, IDs of written vectors are remembered. Lists usually show a vector after some seconds.
+const RECENT_PERIOD: Duration = Duration::from_secs(600);
+const MAX_RECENT_WRITES: usize = 10_000;
 
-/// Known faces in a Pinecone index.
+/// The enrolled faces in a Pinecone index.
 pub struct Pinecone {
     pub(crate) client: Client,
     pub(crate) namespaces: Namespaces,
-    pub(crate) recent: Recent,
+    pub(crate) recent_writes: RecentWrites,
     used: Mutex<BTreeSet<String>>,
 }
 
@@ -48,81 +48,84 @@ impl fmt::Debug for Pinecone {
     }
 }
 
-/// A face that the index keeps.
+/// A face as the index stores it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Kept {
-    /// Whom it shows.
+pub struct FetchedFace {
+    /// The person.
     pub person: PersonId,
-    /// Which one it is.
+    /// The face.
     pub face: FaceId,
-    /// What it looks like.
+    /// The signature.
     pub signature: Signature,
 }
 
 impl Pinecone {
-    /// The index there. Nothing is asked yet.
-    pub fn new(access: &Access) -> Result<Self, AccessError> {
-        let namespaces = Namespaces::new(access.prefix()?);
-        let recent = Recent::new(LAG, REMEMBERED);
-        Ok(Self { client: Client::new(access)?, namespaces, recent, used: Mutex::default() })
+    /// Creates the adapter. Makes no call.
+    pub fn new(config: &PineconeConfig) -> Result<Self, PineconeConfigError> {
+        let namespaces = Namespaces::new(config.prefix()?);
+        let recent_writes = RecentWrites::new(RECENT_PERIOD, MAX_RECENT_WRITES);
+        Ok(Self { client: Client::new(config)?, namespaces, recent_writes, used: Mutex::default() })
     }
 
-    /// The same, and somebody hears of each call.
-    pub fn metered(mut self, meter: Arc<dyn Meter>) -> Self {
+    /// Records each call with this meter.
+    pub fn with_meter(mut self, meter: Arc<dyn Meter>) -> Self {
         self.client.meter = meter;
         self
     }
 
-    /// How often it was called so far, by operation, repeats included.
+    /// Returns the number of calls of each operation, retries included.
     pub fn calls(&self) -> [(Operation, u64); Operation::ALL.len()] {
         self.client.calls.all()
     }
 
-    /// What it is like.
-    pub async fn describe(&self) -> Result<Description, IndexError> {
-        let stats: Stats = self.client.post(Operation::Stats, &serde_json::json!({})).await?;
-        Ok(Description::new(self.client.host(), stats, |name| self.namespaces.has(name)))
+    /// Describes the index.
+    pub async fn describe(&self) -> Result<IndexDescription, IndexError> {
+        let stats: StatsResponse = self.client.post(Operation::Stats, &serde_json::json!({})).await?;
+        Ok(IndexDescription::new(self.client.host(), stats, |name| self.namespaces.has(name)))
     }
 
-    /// Those of these faces that it keeps for this model. What was written a moment ago may be missing.
-    pub async fn fetch(&self, model: &str, faces: &[(PersonId, FaceId)]) -> Result<Vec<Kept>, IndexError> {
+    /// Reads those of these faces that are stored for this model. Recently written ones may be missing (eventual consistency).
+    pub async fn fetch(&self, model: &str, faces: &[(PersonId, FaceId)]) -> Result<Vec<FetchedFace>, IndexError> {
         let namespace = self.namespaces.of(model);
-        let mut kept = Vec::new();
-        for faces in faces.chunks(FETCHED) {
+        let mut found = Vec::new();
+        for faces in faces.chunks(MAX_FETCH_IDS) {
             let ids: Vec<String> = faces.iter().map(|(person, face)| id(*person, face)).collect();
             let mut parameters: Vec<(&str, &str)> = ids.iter().map(|id| ("ids", id.as_str())).collect();
             parameters.push(("namespace", &namespace));
-            let fetched: Option<Fetched> = there(self.client.get(Operation::Fetch, &parameters).await)?;
+            let fetched: Option<FetchResponse> =
+                none_if_namespace_missing(self.client.get(Operation::Fetch, &parameters).await)?;
             for (id, vector) in fetched.into_iter().flat_map(|fetched| fetched.vectors) {
-                if let (Ok(Name { person, face }), Some(signature)) = (id.parse(), Signature::quantise(&vector.values))
+                if let (Ok(VectorId { person, face }), Some(signature)) =
+                    (id.parse(), Signature::quantise(&vector.values))
                 {
-                    kept.push(Kept { person, face, signature });
+                    found.push(FetchedFace { person, face, signature });
                 }
             }
         }
-        Ok(kept)
+        Ok(found)
     }
 
-    /// From now on there may be something of ours in this namespace.
-    pub(crate) fn uses(&self, namespace: &str) {
+    /// Records that this process writes to this namespace.
+    pub(crate) fn mark_used(&self, namespace: &str) {
         self.used.lock().unwrap_or_else(PoisonError::into_inner).insert(namespace.to_owned());
     }
 
-    /// All namespaces that may hold something of ours: those that the index shows, also of models that nobody uses any more, and
-    /// those that this process has written to, which the index may not show yet.
+    /// Returns all namespaces that may hold vectors of the worker: those that the index lists, including those of models
+    /// that are no longer used, and those that this process has written to, which the index may not list yet.
     pub(crate) async fn all_namespaces(&self) -> Result<BTreeSet<String>, IndexError> {
         let mut all = self.used.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        all.extend(self.describe().await?.ours.into_keys());
+        all.extend(self.describe().await?.own_vectors.into_keys());
         Ok(all)
     }
 
-    /// The names of everything in the namespace that begin so.
+    /// Lists the IDs in the namespace with this prefix.
     pub(crate) async fn list(&self, namespace: &str, prefix: &str) -> Result<BTreeSet<String>, IndexError> {
         let (mut ids, mut next) = (BTreeSet::new(), None::<String>);
         loop {
             let mut parameters = vec![("prefix", prefix), ("namespace", namespace), ("limit", PAGE)];
             parameters.extend(next.as_deref().map(|token| ("paginationToken", token)));
-            let page: Option<Page> = there(self.client.get(Operation::List, &parameters).await)?;
+            let page: Option<ListPage> =
+                none_if_namespace_missing(self.client.get(Operation::List, &parameters).await)?;
             let Some(page) = page else { return Ok(ids) };
             ids.extend(page.vectors.into_iter().map(|listed| listed.id).filter(|id| id.starts_with(prefix)));
             let token = page.pagination.and_then(|pagination| pagination.next).filter(|token| !token.is_empty());
@@ -133,10 +136,10 @@ impl Pinecone {
         }
     }
 
-    /// Drops the vectors of these persons whose names begin as this says, in every namespace of ours, since models that came
-    /// before may have taught them, too: by what lists show and by what this process wrote lately. What another process wrote a
-    /// moment ago may not show yet: dropping again later finds it.
-    pub(crate) async fn drop_of(
+    /// Deletes the vectors of these persons with this prefix in every namespace of the worker, because earlier models may
+    /// have enrolled them too. Finds them by listing and by the recent writes of this process. A recent write of another
+    /// process may not be listed yet; a later deletion finds it.
+    pub(crate) async fn delete_vectors_of(
         &self,
         persons: &[PersonId],
         prefix: impl Fn(PersonId) -> String,
@@ -149,32 +152,34 @@ impl Pinecone {
             for person in persons {
                 let prefix = prefix(*person);
                 ids.extend(self.list(&namespace, &prefix).await?);
-                ids.extend(self.recent.of(&namespace, *person).into_iter().filter(|id| id.starts_with(&prefix)));
+                ids.extend(self.recent_writes.of(&namespace, *person).into_iter().filter(|id| id.starts_with(&prefix)));
             }
-            self.drop_all(&namespace, &ids.into_iter().collect::<Vec<_>>()).await?;
+            self.delete_vectors(&namespace, &ids.into_iter().collect::<Vec<_>>()).await?;
         }
         Ok(())
     }
 
-    /// Drops these from the namespace. What is not there is no mistake.
-    pub(crate) async fn drop_all(&self, namespace: &str, ids: &[String]) -> Result<(), IndexError> {
-        for ids in ids.chunks(DROPPED) {
-            let _: Option<Done> = there(self.client.post(Operation::Delete, &Delete { ids, namespace }).await)?;
+    /// Deletes these vectors from the namespace. Missing ones are ignored.
+    pub(crate) async fn delete_vectors(&self, namespace: &str, ids: &[String]) -> Result<(), IndexError> {
+        for ids in ids.chunks(MAX_DELETE_IDS) {
+            let _: Option<EmptyResponse> = none_if_namespace_missing(
+                self.client.post(Operation::Delete, &DeleteRequest { ids, namespace }).await,
+            )?;
         }
         Ok(())
     }
 }
 
-/// The name of the vector of this face.
+/// Returns the vector ID of this face.
 pub(crate) fn id(person: PersonId, face: &FaceId) -> String {
-    Name { person, face: face.clone() }.to_string()
+    VectorId { person, face: face.clone() }.to_string()
 }
 
-/// The answer; nothing where the namespace does not exist.
-pub(crate) fn there<T>(answer: Result<T, Trouble>) -> Result<Option<T>, IndexError> {
+/// Returns the response; none if the namespace does not exist.
+pub(crate) fn none_if_namespace_missing<T>(answer: Result<T, PineconeError>) -> Result<Option<T>, IndexError> {
     match answer {
         Ok(answer) => Ok(Some(answer)),
-        Err(trouble) if trouble.is_nowhere => Ok(None),
-        Err(trouble) => Err(trouble.into()),
+        Err(error) if error.is_namespace_missing => Ok(None),
+        Err(error) => Err(error.into()),
     }
 }

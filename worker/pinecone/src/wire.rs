@@ -1,13 +1,13 @@
-//! What is said to the service and what it answers, member by member. Members that nobody needs are left out.
+//! Requests and responses of Pinecone's API. Members that are not used are left out.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::name::Name;
+use crate::vector_id::VectorId;
 
-/// A vector that is kept.
+/// A vector to write.
 #[derive(Serialize)]
 pub(crate) struct Vector {
     pub id: String,
@@ -15,7 +15,7 @@ pub(crate) struct Vector {
     pub metadata: Metadata,
 }
 
-/// What is kept beside a vector, for people who look into the index and for filters of their own.
+/// The metadata of a vector, for people who inspect the index and for their own filters.
 #[derive(Serialize)]
 pub(crate) struct Metadata {
     person: String,
@@ -24,25 +24,25 @@ pub(crate) struct Metadata {
 }
 
 impl Vector {
-    /// The vector of this face.
-    pub fn new(name: &Name, values: Vec<f32>) -> Self {
-        let Name { person, face } = name;
+    /// Creates the vector of a face.
+    pub fn new(id: &VectorId, values: Vec<f32>) -> Self {
+        let VectorId { person, face } = id;
         let metadata = Metadata { person: person.to_string(), image: face.image.to_string(), face: face.n };
-        Self { id: name.to_string(), values, metadata }
+        Self { id: id.to_string(), values, metadata }
     }
 }
 
-/// Keeps vectors.
+/// Writes vectors.
 #[derive(Serialize)]
-pub(crate) struct Upsert<'a> {
+pub(crate) struct UpsertRequest<'a> {
     pub vectors: &'a [Vector],
     pub namespace: &'a str,
 }
 
-/// Asks for the nearest.
+/// Searches the nearest vectors.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Query<'a> {
+pub(crate) struct QueryRequest<'a> {
     pub namespace: &'a str,
     pub vector: Vec<f32>,
     pub top_k: usize,
@@ -50,14 +50,14 @@ pub(crate) struct Query<'a> {
     pub include_metadata: bool,
 }
 
-/// The nearest.
+/// The nearest vectors.
 #[derive(Deserialize)]
-pub(crate) struct Matches {
+pub(crate) struct QueryResponse {
     #[serde(default)]
     pub matches: Vec<Match>,
 }
 
-/// One of the nearest.
+/// One of the nearest vectors.
 #[derive(Deserialize)]
 pub(crate) struct Match {
     #[serde(default)]
@@ -68,55 +68,55 @@ pub(crate) struct Match {
     pub metadata: Value,
 }
 
-/// Drops vectors.
+/// Deletes vectors.
 #[derive(Serialize)]
-pub(crate) struct Delete<'a> {
+pub(crate) struct DeleteRequest<'a> {
     pub ids: &'a [String],
     pub namespace: &'a str,
 }
 
-/// Names of vectors, a page of them.
+/// A page of vector IDs.
 #[derive(Deserialize)]
-pub(crate) struct Page {
+pub(crate) struct ListPage {
     #[serde(default)]
-    pub vectors: Vec<Listed>,
+    pub vectors: Vec<ListedVector>,
     pub pagination: Option<Pagination>,
 }
 
-/// A vector's name.
+/// The ID of a listed vector.
 #[derive(Deserialize)]
-pub(crate) struct Listed {
+pub(crate) struct ListedVector {
     pub id: String,
 }
 
-/// How to go on.
+/// The token of the next page.
 #[derive(Deserialize)]
 pub(crate) struct Pagination {
     pub next: Option<String>,
 }
 
-/// Vectors by their names.
+/// Fetched vectors by ID.
 #[derive(Deserialize)]
-pub(crate) struct Fetched {
+pub(crate) struct FetchResponse {
     #[serde(default)]
     pub vectors: BTreeMap<String, FetchedVector>,
 }
 
-/// A vector that was kept.
+/// The values of a fetched vector.
 #[derive(Deserialize)]
 pub(crate) struct FetchedVector {
     #[serde(default)]
     pub values: Vec<f32>,
 }
 
-/// Nothing that matters.
+/// A response whose content is not used.
 #[derive(Deserialize)]
-pub(crate) struct Done {}
+pub(crate) struct EmptyResponse {}
 
-/// What the index is like.
+/// The description of the index.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Stats {
+pub(crate) struct StatsResponse {
     pub dimension: Option<usize>,
     pub metric: Option<String>,
     #[serde(default)]
@@ -125,7 +125,7 @@ pub(crate) struct Stats {
     pub total_vector_count: u64,
 }
 
-/// What a namespace holds.
+/// The description of a namespace.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Summary {
@@ -133,9 +133,9 @@ pub(crate) struct Summary {
     pub vector_count: u64,
 }
 
-/// Why something was not done.
+/// The body of an error response.
 #[derive(Deserialize)]
-pub(crate) struct Complaint {
+pub(crate) struct ErrorBody {
     #[serde(default)]
     pub code: Value,
     #[serde(default)]

@@ -1,35 +1,35 @@
-//! Rekognition's protocol, spoken by a face engine of our own: whoever has a client for the one can talk to the other.
+//! A server with the API of Amazon Rekognition over a local face engine, for development and tests with any AWS client
 //!
-//! Requests are signed JSON over HTTP, as Rekognition's own clients send them. Every member of a request is checked as the
-//! service's model says, and answers have its members and no others. What an engine does not tell is left out.
+//! Requests are signed JSON over HTTP (AWS JSON 1.1). Every member of a request is validated by the constraints of the service's
+//! API model. Responses contain only members of the model; attributes that the engine does not compute are omitted.
 
-mod collection;
-mod detail;
-mod fields;
-mod filter;
-mod folder;
-mod looker;
-mod members;
-mod model;
+mod api_error;
+mod collection_folder;
+mod collection_store;
+mod face_detail;
+mod face_model;
+mod indexed_faces;
+mod member_reader;
 mod operations;
-mod options;
-mod photo;
+mod page_token;
+mod photo_analyzer;
 mod pose;
 mod protocol;
-mod refusal;
+mod quality_filter;
+mod request_image;
+mod request_members;
 mod server;
+mod server_options;
 mod service;
-mod shelf;
-mod signing;
-mod throttle;
-mod token;
+mod sigv4;
+mod token_bucket;
 
-pub use folder::OpenError;
-pub use model::{BadModel, Model};
-pub use options::{Keys, Options, Throttle, TooMany, Trouble};
+pub use collection_folder::OpenError;
+pub use face_model::{InvalidModel, Model};
 pub use server::Server;
+pub use server_options::{InjectedFailure, Options, SigningKeys, Throttle, ThrottleError};
 pub use service::Service;
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "a test that meets the unexpected may stop")]
+#[allow(clippy::unwrap_used, reason = "tests may panic")]
 mod tests;

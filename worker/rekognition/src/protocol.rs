@@ -1,4 +1,4 @@
-//! Requests and responses as they go over the wire: JSON 1.1 of the cloud's services.
+//! Requests and responses of the AWS JSON 1.1 protocol.
 
 use bytes::Bytes;
 use http_body_util::Full;
@@ -10,42 +10,42 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::{
-    operations::Named,
-    refusal::{Kind, Refusal},
+    api_error::{ApiError, ErrorCode},
+    operations::NamedOperation,
 };
 
 const JSON: &str = "application/x-amz-json-1.1";
 const TARGET: &str = "RekognitionService.";
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-amzn-requestid");
 
-/// A request, whole.
-pub struct Asked {
+/// A complete HTTP request.
+pub struct ApiRequest {
     pub method: Method,
     pub path: String,
     pub headers: HeaderMap,
     pub body: Bytes,
 }
 
-impl Asked {
-    /// The operation it names.
-    pub fn operation(&self) -> Result<Named, Refusal> {
-        let unknown = || Refusal::new(Kind::UnknownOperation, "Unknown Operation");
+impl ApiRequest {
+    /// Returns the requested operation.
+    pub fn operation(&self) -> Result<NamedOperation, ApiError> {
+        let unknown = || ApiError::new(ErrorCode::UnknownOperation, "Unknown Operation");
         let header = |name: &str| self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
-        let kind = header("content-type").split(';').next().unwrap_or_default().trim();
-        if self.method != Method::POST || self.path != "/" || !kind.eq_ignore_ascii_case(JSON) {
+        let content_type = header("content-type").split(';').next().unwrap_or_default().trim();
+        if self.method != Method::POST || self.path != "/" || !content_type.eq_ignore_ascii_case(JSON) {
             return Err(unknown());
         }
-        header("x-amz-target").strip_prefix(TARGET).and_then(Named::find).ok_or_else(unknown)
+        header("x-amz-target").strip_prefix(TARGET).and_then(NamedOperation::find).ok_or_else(unknown)
     }
 }
 
-/// The response to a request that has this number.
-pub fn response(id: Uuid, answer: Result<Value, Refusal>) -> Response<Full<Bytes>> {
-    let (status, body) = match answer {
+/// Converts a result to the HTTP response of the request with this ID.
+pub fn response(id: Uuid, result: Result<Value, ApiError>) -> Response<Full<Bytes>> {
+    let (status, body) = match result {
         Ok(body) => (200, body),
-        Err(Refusal { kind, message }) => {
-            let name = kind.name();
-            (kind.status(), json!({ "__type": name, "Code": name, "Logref": id.to_string(), "Message": message }))
+        Err(ApiError { code, message }) => {
+            let name = code.name();
+            (code.status(), json!({ "__type": name, "Code": name, "Logref": id.to_string(), "Message": message }))
         }
     };
     let mut response = Response::new(Full::from(body.to_string()));

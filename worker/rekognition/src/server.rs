@@ -1,4 +1,4 @@
-//! HTTP in front of the service.
+//! The HTTP server.
 
 use std::{convert::Infallible, io, net::SocketAddr, pin::pin, sync::Arc, time::Duration};
 
@@ -13,23 +13,23 @@ use tokio::{
 };
 
 use crate::{
-    protocol::Asked,
-    refusal::{Kind, Refusal},
+    api_error::{ApiError, ErrorCode},
+    protocol::ApiRequest,
     service::Service,
 };
 
-/// Whoever comes beyond these waits until one ends.
-const MOST_CONNECTIONS: usize = 256;
-/// So many requests are in memory at once; others wait.
-const MOST_REQUESTS: usize = 32;
-/// Two photos of five megabytes as text, and what is around them.
-const MOST_BYTES: usize = 16 * 1024 * 1024;
-/// For the headers of a request, also of the next one on a connection that is kept.
-const HEADER_TIME: Duration = Duration::from_secs(120);
-/// For the rest of a request.
-const BODY_TIME: Duration = Duration::from_secs(60);
+/// Maximum number of connections; further ones wait.
+const MAX_CONNECTIONS: usize = 256;
+/// Maximum number of requests in memory; further ones wait.
+const MAX_REQUESTS: usize = 32;
+/// Maximum size of a request: two photos of 5 MB in base64, with a margin.
+const MAX_BYTES: usize = 16 * 1024 * 1024;
+/// Time limit for the headers of a request, including the idle time of a persistent connection.
+const HEADER_TIMEOUT: Duration = Duration::from_secs(120);
+/// Time limit for the body of a request.
+const BODY_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Answers until it is dropped.
+/// A running server, which stops when dropped.
 pub struct Server {
     address: SocketAddr,
     service: Arc<Service>,
@@ -38,12 +38,12 @@ pub struct Server {
 }
 
 impl Server {
-    /// Listens on an address such as `127.0.0.1:8085`; port 0 is any that is free.
+    /// Starts a server on an address such as `127.0.0.1:8085`. Port 0 selects a free port.
     pub async fn bind(address: impl ToSocketAddrs, service: Arc<Service>) -> io::Result<Self> {
         Self::start(TcpListener::bind(address).await?, service)
     }
 
-    /// Listens on what is there.
+    /// Starts a server on an existing listener.
     pub fn start(listener: TcpListener, service: Arc<Service>) -> io::Result<Self> {
         let address = listener.local_addr()?;
         let (stop, stopped) = watch::channel(false);
@@ -51,27 +51,27 @@ impl Server {
         Ok(Self { address, service, stop, accepting })
     }
 
-    /// Where it listens.
+    /// Returns the address.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Where it listens, as a number.
+    /// Returns the port.
     pub fn port(&self) -> u16 {
         self.address.port()
     }
 
-    /// Where it listens, as clients want it.
+    /// Returns the endpoint URL for clients.
     pub fn endpoint(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// What it serves.
+    /// Returns the service.
     pub fn service(&self) -> &Arc<Service> {
         &self.service
     }
 
-    /// Takes no more requests, and waits this long for those in hand.
+    /// Stops accepting requests and waits up to `grace` for those in flight.
     pub async fn stop(mut self, grace: Duration) {
         self.stop.send_replace(true);
         drop(timeout(grace, &mut self.accepting).await);
@@ -80,28 +80,28 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        self.accepting.abort(); // and with it the connections, which it owns
+        self.accepting.abort(); // also aborts the connections, which the task owns
     }
 }
 
 async fn accept(listener: TcpListener, service: Arc<Service>, mut stopped: watch::Receiver<bool>) {
     let mut connections = JoinSet::new();
-    let places = Arc::new(Semaphore::new(MOST_REQUESTS));
+    let permits = Arc::new(Semaphore::new(MAX_REQUESTS));
     loop {
-        let full = connections.len() >= MOST_CONNECTIONS;
+        let is_full = connections.len() >= MAX_CONNECTIONS;
         let accepted = tokio::select! {
-            accepted = listener.accept(), if !full => accepted,
+            accepted = listener.accept(), if !is_full => accepted,
             _ = connections.join_next(), if !connections.is_empty() => continue,
-            () = told(&mut stopped) => break,
+            () = wait_for_stop(&mut stopped) => break,
         };
         match accepted {
             Ok((stream, _)) => {
-                let (service, places) = (Arc::clone(&service), Arc::clone(&places));
-                connections.spawn(serve(stream, service, places, stopped.clone()));
+                let (service, permits) = (Arc::clone(&service), Arc::clone(&permits));
+                connections.spawn(serve(stream, service, permits, stopped.clone()));
             }
             Err(error) => {
-                // Most likely out of file descriptors, which only time mends.
-                tracing::warn!(%error, "cannot accept a connection");
+                // Most likely the limit of file descriptors: retry once connections have ended.
+                tracing::warn!(%error, "failed to accept a connection");
                 sleep(Duration::from_secs(1)).await;
             }
         }
@@ -110,43 +110,43 @@ async fn accept(listener: TcpListener, service: Arc<Service>, mut stopped: watch
     while connections.join_next().await.is_some() {}
 }
 
-/// Waits until it is to stop, or nobody is left who could say so.
-async fn told(stopped: &mut watch::Receiver<bool>) {
+/// Waits for the stop signal or the end of its sender.
+async fn wait_for_stop(stopped: &mut watch::Receiver<bool>) {
     drop(stopped.wait_for(|stop| *stop).await);
 }
 
-async fn serve(stream: TcpStream, service: Arc<Service>, places: Arc<Semaphore>, mut stopped: watch::Receiver<bool>) {
-    let answer = service_fn(move |request| respond(Arc::clone(&service), Arc::clone(&places), request));
+async fn serve(stream: TcpStream, service: Arc<Service>, permits: Arc<Semaphore>, mut stopped: watch::Receiver<bool>) {
+    let handler = service_fn(move |request| respond(Arc::clone(&service), Arc::clone(&permits), request));
     let mut http = http1::Builder::new();
-    http.timer(TokioTimer::new()).header_read_timeout(HEADER_TIME);
-    let mut connection = pin!(http.serve_connection(TokioIo::new(stream), answer));
-    let ended = tokio::select! {
-        ended = connection.as_mut() => ended,
-        () = told(&mut stopped) => {
+    http.timer(TokioTimer::new()).header_read_timeout(HEADER_TIMEOUT);
+    let mut connection = pin!(http.serve_connection(TokioIo::new(stream), handler));
+    let result = tokio::select! {
+        result = connection.as_mut() => result,
+        () = wait_for_stop(&mut stopped) => {
             connection.as_mut().graceful_shutdown();
             connection.await
         }
     };
-    if let Err(error) = ended {
-        tracing::debug!(%error, "a connection broke off");
+    if let Err(error) = result {
+        tracing::debug!(%error, "connection failed");
     }
 }
 
 async fn respond(
     service: Arc<Service>,
-    places: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
     request: Request<Incoming>,
 ) -> Result<Response<Full<Bytes>>, Infallible> {
-    // Kept until the answer is there; nobody ever closes the semaphore.
-    let _place = places.acquire().await;
+    // Held until the response is complete. The semaphore is never closed.
+    let _permit = permits.acquire().await;
     let (head, body) = request.into_parts();
     let path = head.uri.path_and_query().map_or("/", |path| path.as_str()).to_owned();
-    let asked = match timeout(BODY_TIME, Limited::new(body, MOST_BYTES).collect()).await {
-        Ok(Ok(body)) => Ok(Asked { method: head.method, path, headers: head.headers, body: body.to_bytes() }),
+    let request = match timeout(BODY_TIMEOUT, Limited::new(body, MAX_BYTES).collect()).await {
+        Ok(Ok(body)) => Ok(ApiRequest { method: head.method, path, headers: head.headers, body: body.to_bytes() }),
         Ok(Err(error)) if error.is::<http_body_util::LengthLimitError>() => {
-            Err(Refusal::new(Kind::RequestEntityTooLarge, format!("a request has at most {MOST_BYTES} bytes")))
+            Err(ApiError::new(ErrorCode::RequestEntityTooLarge, format!("request exceeds {MAX_BYTES} bytes")))
         }
-        Ok(Err(_)) | Err(_) => Err(Refusal::new(Kind::Serialization, "the request ends too early")),
+        Ok(Err(_)) | Err(_) => Err(ApiError::new(ErrorCode::Serialization, "request body is incomplete")),
     };
-    Ok(service.respond(asked).await)
+    Ok(service.respond(request).await)
 }

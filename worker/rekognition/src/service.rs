@@ -1,4 +1,4 @@
-//! From a request to its answer.
+//! The service: authenticates, throttles and performs requests.
 
 use std::{
     collections::BTreeMap,
@@ -11,132 +11,137 @@ use bytes::Bytes;
 use http_body_util::Full;
 use hyper::Response;
 use serde_json::Value;
-use sparks_engine::{Cpu, Crashed, Darkroom, FaceEngine};
+use sparks_engine::{CpuPool, FaceEngine, ImageProcessor, TaskPanicked};
 
 use crate::{
-    folder::OpenError,
-    looker::Looker,
-    model::Model,
-    operations::{Circumstances, Desk, Named},
-    options::{Options, Throttle, TooMany, Trouble},
-    protocol::{Asked, response},
-    refusal::{Kind, Refusal},
-    shelf::{Shelf, fresh_id},
-    signing::caller,
-    throttle::Bucket,
+    api_error::{ApiError, ErrorCode},
+    collection_folder::OpenError,
+    collection_store::{CollectionStore, random_id},
+    face_model::Model,
+    operations::{NamedOperation, RequestContext, ServiceContext},
+    photo_analyzer::PhotoAnalyzer,
+    protocol::{ApiRequest, response},
+    server_options::{InjectedFailure, Options, Throttle, ThrottleError},
+    sigv4::authenticate,
+    token_bucket::TokenBucket,
 };
 
-/// Rekognition over a face engine: collections, and how requests are met.
+/// The Rekognition service over a face engine.
 pub struct Service {
-    desk: Arc<Desk>,
-    cpu: Cpu,
+    context: Arc<ServiceContext>,
+    cpu: CpuPool,
     state: Mutex<State>,
 }
 
-/// What changes from request to request.
+/// Mutable state of the service.
 #[derive(Default)]
 struct State {
     options: Options,
-    bucket: Option<Bucket>,
+    bucket: Option<TokenBucket>,
     calls: BTreeMap<String, u64>,
 }
 
 impl Service {
-    /// With collections in memory, gone at the end.
-    pub fn new(engine: Arc<dyn FaceEngine>, darkroom: Arc<dyn Darkroom>, model: Model, options: Options) -> Self {
-        Self::over(Shelf::in_memory(), engine, darkroom, model, options)
+    /// Creates a service with collections in memory.
+    pub fn new(
+        engine: Arc<dyn FaceEngine>,
+        image_processor: Arc<dyn ImageProcessor>,
+        model: Model,
+        options: Options,
+    ) -> Self {
+        Self::with_collections(CollectionStore::in_memory(), engine, image_processor, model, options)
     }
 
-    /// With collections in a folder, which is made where it is not there.
+    /// Creates a service with collections in a folder, which is created if it does not exist.
     pub fn open(
         engine: Arc<dyn FaceEngine>,
-        darkroom: Arc<dyn Darkroom>,
+        image_processor: Arc<dyn ImageProcessor>,
         model: Model,
         options: Options,
         folder: &Path,
     ) -> Result<Self, OpenError> {
-        let shelf = Shelf::open(folder, model.version())?;
-        Ok(Self::over(shelf, engine, darkroom, model, options))
+        let collections = CollectionStore::open(folder, model.version())?;
+        Ok(Self::with_collections(collections, engine, image_processor, model, options))
     }
 
-    fn over(
-        shelf: Shelf,
+    fn with_collections(
+        collections: CollectionStore,
         engine: Arc<dyn FaceEngine>,
-        darkroom: Arc<dyn Darkroom>,
+        image_processor: Arc<dyn ImageProcessor>,
         model: Model,
         options: Options,
     ) -> Self {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let desk = Desk { looker: Looker::new(engine, darkroom), model, shelf };
+        let context = ServiceContext { analyzer: PhotoAnalyzer::new(engine, image_processor), model, collections };
         let state = Mutex::new(State { options, ..State::default() });
-        Self { desk: Arc::new(desk), cpu: Cpu::new(cores), state }
+        Self { context: Arc::new(context), cpu: CpuPool::new(cores), state }
     }
 
-    /// How requests are met now.
+    /// Returns the current options.
     pub fn options(&self) -> Options {
         self.state().options.clone()
     }
 
-    /// How requests are met from now on.
-    pub fn set(&self, options: Options) {
+    /// Replaces the options.
+    pub fn set_options(&self, options: Options) {
         let mut state = self.state();
         state.options = options;
         state.bucket = None;
     }
 
-    /// How often each operation was asked for, whatever the answer was.
+    /// Returns the number of requests per operation, including failed ones.
     pub fn calls(&self) -> BTreeMap<String, u64> {
         self.state().calls.clone()
     }
 
-    /// Forgets collections, counts and options.
+    /// Resets collections, counters and options.
     pub fn reset(&self) {
         *self.state() = State::default();
-        self.desk.shelf.clear();
+        self.context.collections.clear();
     }
 
-    /// Answers a request that came whole, or the reason why it did not.
-    pub(crate) async fn respond(&self, asked: Result<Asked, Refusal>) -> Response<Full<Bytes>> {
-        let (id, begun) = (fresh_id(), Instant::now());
-        let operation = asked.as_ref().ok().and_then(|asked| asked.operation().ok());
-        let answer = match asked {
-            Ok(asked) => self.answer(asked).await,
-            Err(refusal) => Err(refusal),
+    /// Responds to a request, or to one that could not be read.
+    pub(crate) async fn respond(&self, request: Result<ApiRequest, ApiError>) -> Response<Full<Bytes>> {
+        let (id, start) = (random_id(), Instant::now());
+        let operation = request.as_ref().ok().and_then(|request| request.operation().ok());
+        let result = match request {
+            Ok(request) => self.handle(request).await,
+            Err(error) => Err(error),
         };
         tracing::debug!(
             request = %id,
             operation = operation.map_or("-", |operation| operation.name),
-            answer = answer.as_ref().map_or_else(|refusal| refusal.kind.name(), |_| "OK"),
-            millis = begun.elapsed().as_millis() as u64,
-            "answered"
+            result = result.as_ref().map_or_else(|error| error.code.name(), |_| "OK"),
+            millis = start.elapsed().as_millis() as u64,
+            "request completed"
         );
-        response(id, answer)
+        response(id, result)
     }
 
-    async fn answer(&self, asked: Asked) -> Result<Value, Refusal> {
-        let operation = asked.operation();
-        let options = self.count(operation.as_ref().ok().map(|operation| operation.name));
-        if options.trouble == Some(Trouble::Outage) {
-            return Err(Refusal::internal());
+    async fn handle(&self, request: ApiRequest) -> Result<Value, ApiError> {
+        let operation = request.operation();
+        let options = self.count_request(operation.as_ref().ok().map(|operation| operation.name));
+        if options.injected_failure == Some(InjectedFailure::Outage) {
+            return Err(ApiError::internal());
         }
         let now = jiff::Timestamp::now().as_second();
-        let caller = caller(&asked.headers, &asked.body, options.keys.as_ref(), now)?;
+        let caller = authenticate(&request.headers, &request.body, options.keys.as_ref(), now)?;
         let operation = operation?;
-        if options.trouble == Some(Trouble::Denied) {
+        if options.injected_failure == Some(InjectedFailure::AccessDenied) {
             let (name, region, user) = (operation.name, &caller.region, &caller.access_key);
             let text = format!(
                 "User: arn:aws:iam::000000000000:user/{user} is not authorized to perform: rekognition:{name} on \
                  resource: arn:aws:rekognition:{region}:000000000000:collection/*"
             );
-            return Err(Refusal::new(Kind::AccessDenied, text));
+            return Err(ApiError::new(ErrorCode::AccessDenied, text));
         }
         self.throttle(options.throttle)?;
-        let circumstances = Circumstances { caller, visibility_delay: options.visibility_delay };
-        self.perform(operation, circumstances, asked.body).await
+        let context = RequestContext { caller, visibility_delay: options.visibility_delay };
+        self.perform(operation, context, request.body).await
     }
 
-    /// Notes a call, and tells how it is met.
-    fn count(&self, operation: Option<&str>) -> Options {
+    /// Counts a request and returns the options that apply to it.
+    fn count_request(&self, operation: Option<&str>) -> Options {
         let mut state = self.state();
         if let Some(operation) = operation {
             *state.calls.entry(operation.to_owned()).or_default() += 1;
@@ -144,31 +149,36 @@ impl Service {
         state.options.clone()
     }
 
-    fn throttle(&self, throttle: Option<Throttle>) -> Result<(), Refusal> {
-        let Some(Throttle { per_second, answer }) = throttle else { return Ok(()) };
+    fn throttle(&self, throttle: Option<Throttle>) -> Result<(), ApiError> {
+        let Some(Throttle { per_second, error }) = throttle else { return Ok(()) };
         let now = Instant::now();
         let mut state = self.state();
-        let bucket = state.bucket.get_or_insert_with(|| Bucket::full(per_second, now));
-        match answer {
+        let bucket = state.bucket.get_or_insert_with(|| TokenBucket::full(per_second, now));
+        match error {
             _ if bucket.take(per_second, now) => Ok(()),
-            TooMany::Throttling => {
-                Err(Refusal::new(Kind::Throttling, "Slow down; sudden increase in rate of requests."))
+            ThrottleError::Throttling => {
+                Err(ApiError::new(ErrorCode::Throttling, "Slow down; sudden increase in rate of requests."))
             }
-            TooMany::ProvisionedThroughput => {
-                Err(Refusal::new(Kind::ProvisionedThroughputExceeded, "Provisioned rate exceeded."))
+            ThrottleError::ProvisionedThroughput => {
+                Err(ApiError::new(ErrorCode::ProvisionedThroughputExceeded, "Provisioned rate exceeded."))
             }
         }
     }
 
-    /// Photos are looked at on cores of their own, so that lists do not wait for them.
-    async fn perform(&self, operation: Named, circumstances: Circumstances, body: Bytes) -> Result<Value, Refusal> {
-        let desk = Arc::clone(&self.desk);
-        let work = move || operation.run(&desk, &circumstances, &body);
-        if operation.looks {
+    /// Runs an operation: on the CPU pool if it analyzes photos, so that others do not wait for them.
+    async fn perform(
+        &self,
+        operation: NamedOperation,
+        request: RequestContext,
+        body: Bytes,
+    ) -> Result<Value, ApiError> {
+        let context = Arc::clone(&self.context);
+        let work = move || operation.run(&context, &request, &body);
+        if operation.analyzes_photos {
             return self.cpu.run(work).await?;
         }
-        let work = move || Crashed::catch(work);
-        tokio::task::spawn_blocking(work).await.map_err(|_| Refusal::internal())??
+        let work = move || TaskPanicked::catch(work);
+        tokio::task::spawn_blocking(work).await.map_err(|_| ApiError::internal())??
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -7,11 +7,11 @@ use sparks_engine::Backfill;
 
 use crate::{
     cli::{BackfillArgs, Global},
-    output::{Output, progress},
+    output::{Output, progress_bar},
     wiring,
 };
 
-/// Sends messages for originals that the log does not know.
+/// Sends messages for originals that the event log does not contain.
 pub async fn run(global: &Global, args: BackfillArgs, output: &mut Output) -> anyhow::Result<ExitCode> {
     let settings = wiring::settings(global, &[])?.settings;
     let backend = wiring::open(&settings).await?;
@@ -21,33 +21,33 @@ pub async fn run(global: &Global, args: BackfillArgs, output: &mut Output) -> an
         queue: Arc::clone(&backend.queue),
         bucket: settings.bucket.clone(),
     };
-    let since = args.since.map(|since| since.seen_from(wiring::clock().now()));
-    let bar = progress(0, "originals");
-    let found = backfill.run(since, args.dry_run, |originals| bar.set_position(originals)).await?;
+    let since = args.since.map(|since| since.resolve(wiring::clock().now()));
+    let bar = progress_bar(0, "originals");
+    let report = backfill.run(since, args.dry_run, |originals| bar.set_position(originals)).await?;
     bar.finish_and_clear();
     if output.is_json() {
         output.json(&json!({
-            "originals": found.originals,
-            "known": found.known,
-            "sent": found.sent,
-            "strange": found.strange,
+            "originals": report.originals,
+            "known": report.known,
+            "sent": report.sent,
+            "strange": report.foreign,
             "dry_run": args.dry_run,
         }))?;
     } else {
-        let sent = if args.dry_run { "would be sent" } else { "sent" };
+        let sent = if args.dry_run { "messages to send" } else { "messages sent" };
         output.columns([
-            vec!["originals".into(), found.originals.to_string()],
-            vec!["known".into(), found.known.to_string()],
-            vec![sent.into(), found.sent.to_string()],
-            vec!["strange".into(), strange(found.strange)],
+            vec!["originals".into(), report.originals.to_string()],
+            vec!["already processed".into(), report.known.to_string()],
+            vec![sent.into(), report.sent.to_string()],
+            vec!["ignored".into(), describe_ignored(report.foreign)],
         ])?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn strange(strange: u64) -> String {
-    match strange {
+fn describe_ignored(objects: u64) -> String {
+    match objects {
         0 => "0".into(),
-        strange => format!("{strange} (objects under originals/ that are not called like one)"),
+        objects => format!("{objects} (objects under originals/ whose name is not an image ID)"),
     }
 }

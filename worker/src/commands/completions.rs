@@ -6,7 +6,7 @@ use clap::CommandFactory;
 
 use crate::{cli::Cli, output::Output};
 
-/// Prints what a shell needs to complete our commands.
+/// Prints the completion script of a shell.
 pub fn run(shell: clap_complete::Shell, output: &mut Output) -> anyhow::Result<ExitCode> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "sparks", &mut script);

@@ -15,7 +15,7 @@ pub fn run(global: &Global, args: ConfigArgs, output: &mut Output) -> anyhow::Re
     let loaded = wiring::settings(global, &[])?;
     match args.action {
         ConfigAction::Check if output.is_json() => output.json(&json!({ "ok": true }))?,
-        ConfigAction::Check => output.line("the settings are right")?,
+        ConfigAction::Check => output.line("the settings are valid")?,
         ConfigAction::Show if output.is_json() => {
             let keys = loaded.keys().map(|s| {
                 let value = serde_json::to_value(&s.value).unwrap_or_default();
@@ -25,7 +25,7 @@ pub fn run(global: &Global, args: ConfigArgs, output: &mut Output) -> anyhow::Re
         }
         ConfigAction::Show => {
             let rows = loaded.keys().map(|s| vec![s.key.clone(), s.value.to_string(), s.origin.to_string()]);
-            output.table(&["key", "value", "from"], rows.collect::<Vec<_>>())?;
+            output.table(&["key", "value", "origin"], rows.collect::<Vec<_>>())?;
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use serde_json::{Value, json};
-use sparks_domain::{DeletionCause, Event, Lane, Position, Recorded, Seq};
+use sparks_domain::{DeletionCause, Event, Lane, Position, RecordedEvent, Seq};
 
 use crate::{
     cli::{EventsArgs, Global},
@@ -13,7 +13,7 @@ use crate::{
 
 const PAGE: usize = 500;
 
-/// Prints the log: an object a line for scripts, aligned lines for people.
+/// Prints the event log: one JSON object per line for scripts, aligned lines for people.
 pub async fn run(global: &Global, args: EventsArgs, output: &mut Output) -> anyhow::Result<ExitCode> {
     let settings = wiring::settings(global, &[])?.settings;
     let store = wiring::open(&settings).await?.store;
@@ -24,13 +24,13 @@ pub async fn run(global: &Global, args: EventsArgs, output: &mut Output) -> anyh
             return Ok(ExitCode::SUCCESS);
         }
         for recorded in &events {
-            after.pass_event(recorded);
-            if output.is_json() { output.json(&whole(recorded))? } else { output.line(brief(recorded))? }
+            after.advance_past(recorded);
+            if output.is_json() { output.json(&to_json(recorded))? } else { output.line(describe(recorded))? }
         }
     }
 }
 
-fn whole(recorded: &Recorded) -> Value {
+fn to_json(recorded: &RecordedEvent) -> Value {
     let data: Value = serde_json::from_str(&recorded.event.to_data()).unwrap_or_default();
     json!({
         "seq": recorded.seq,
@@ -42,8 +42,8 @@ fn whole(recorded: &Recorded) -> Value {
     })
 }
 
-/// Columns of fixed width: a log may be longer than a table can be laid out.
-fn brief(recorded: &Recorded) -> String {
+/// Describes an event in one line. Columns have a fixed width, because a log may be too long to lay out as a table.
+fn describe(recorded: &RecordedEvent) -> String {
     let about = match &recorded.event {
         Event::PhotoProcessed(e) => {
             let persons: Vec<String> = e.persons().iter().map(ToString::to_string).collect();
@@ -54,26 +54,26 @@ fn brief(recorded: &Recorded) -> String {
             let persons: Vec<String> = e.persons.iter().map(|a| a.person.to_string()).collect();
             format!("{} in {}", persons.join(" "), e.image_id)
         }
-        Event::PersonRenamed(e) => format!("{} is now {}", e.person, e.to),
+        Event::PersonRenamed(e) => format!("{} renamed to {}", e.person, e.to),
         Event::FacesReviewed(e) => {
             let persons: Vec<String> = e.persons().map(|person| person.to_string()).collect();
-            format!("{} also {}", e.image_id, persons.join(" "))
+            format!("{} matched {}", e.image_id, persons.join(" "))
         }
-        Event::PersonsMerged(e) => format!("{} is {} ({})", e.from, e.into, recorded.id),
-        Event::MergeUndone(e) => format!("{} is not {} ({})", e.from, e.into, e.merge),
+        Event::PersonsMerged(e) => format!("{} into {} ({})", e.from, e.into, recorded.id),
+        Event::MergeUndone(e) => format!("{} from {} ({})", e.from, e.into, e.merge),
         Event::PhotoDeleted(e) => match e.cause {
-            DeletionCause::Asked => format!("{} as its owner wished", e.image_id),
-            DeletionCause::OriginalRemoved => format!("{} after its original", e.image_id),
+            DeletionCause::Requested => format!("{} on request", e.image_id),
+            DeletionCause::OriginalRemoved => format!("{} because its original was removed", e.image_id),
         },
         Event::ProfileProcessed(e) => {
-            format!("{} is {}", e.email, e.person().map_or_else(|| "nobody known".into(), |person| person.to_string()))
+            format!("{} is {}", e.email, e.person().map_or_else(|| "unidentified".into(), |person| person.to_string()))
         }
         Event::PersonsForgotten(e) => e.persons.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "),
         Event::PersonReinstated(e) => format!("{} by {}", e.person, e.face),
         Event::PersonPictured(e) => format!("{} by {}", e.person, e.face),
         Event::NumbersReserved(e) => format!("up to {}", e.up_to),
-        Event::PersonAdopted(e) => match e.likeness.lack() {
-            Some(lack) => format!("{} whom nobody recognises: {lack}", e.person),
+        Event::PersonAdopted(e) => match e.likeness.problem() {
+            Some(lack) => format!("{} without a usable portrait: {lack}", e.person),
             None => e.person.to_string(),
         },
         Event::PhotoAdopted(e) => {

@@ -1,123 +1,125 @@
 //! `sparks explain`
 
-mod absent;
-mod adopted;
+mod adopted_photo;
+mod untagged_photo;
 
 use std::process::ExitCode;
 
 use serde_json::{Value, json};
 use sparks_domain::{
-    Candidate, Event, EventId, Evidence, Face, Grounds, ImageId, Merges, PersonId, PersonsMerged, PhotoProcessed,
-    Recorded, ReviewedFace, Seq, Verdict,
+    Candidate, Event, EventId, Evidence, Face, ImageId, MergeReason, Merges, PersonId, PersonsMerged, PhotoProcessed,
+    RecordedEvent, ReviewedFace, Seq, Verdict,
 };
 
-use self::{absent::Absent, adopted::AdoptedPhoto};
+use self::{adopted_photo::AdoptedPhoto, untagged_photo::UntaggedPhoto};
 use super::persons;
 use crate::{
     backend::Backend,
     cli::{ExplainArgs, Global},
     output::Output,
-    wiring::{self, WrongUse},
+    wiring::{self, UsageError},
 };
 
-/// Says why each tag of a photo is there.
+/// Prints why each tag of a photo is there.
 pub async fn run(global: &Global, args: ExplainArgs, output: &mut Output) -> anyhow::Result<ExitCode> {
     let settings = wiring::settings(global, &[])?.settings;
     let backend = wiring::open(&settings).await?;
-    let image: ImageId = args.image.parse().map_err(|error| WrongUse(format!("{error}")))?;
+    let image: ImageId = args.image.parse().map_err(|error| UsageError(format!("{error}")))?;
     let person = args.person.as_deref().map(str::parse::<PersonId>).transpose();
-    let person = person.map_err(|error| WrongUse(error.to_string()))?;
-    let is_there = match Known::read(&backend, &image).await? {
-        None => anyhow::bail!("there is no photo {image} in {}: see `sparks query photos`", backend.place),
-        Some(Known::Shown(story)) => {
-            let told: Vec<Told<'_>> = story.faces().filter(|told| person.is_none_or(|p| told.now == Some(p))).collect();
+    let person = person.map_err(|error| UsageError(error.to_string()))?;
+    let is_found = match Explanation::read(&backend, &image).await? {
+        None => anyhow::bail!("photo {image} does not exist in {}: see `sparks query photos`", backend.location),
+        Some(Explanation::Decided(decision)) => {
+            let is_wanted = |face: &FaceDecision<'_>| person.is_none_or(|person| face.current_person == Some(person));
+            let faces: Vec<FaceDecision<'_>> = decision.faces().filter(is_wanted).collect();
             if output.is_json() {
-                output.json(&story.to_json(&told))?
+                output.json(&decision.to_json(&faces))?
             } else {
-                story.tell(&told, output)?
+                decision.print(&faces, output)?
             }
-            let is_adopted = story.adopted().any(|(now, _)| person.is_none_or(|person| now == person));
-            !told.is_empty() || is_adopted
+            let is_adopted = decision.adopted().any(|(now, _)| person.is_none_or(|person| now == person));
+            !faces.is_empty() || is_adopted
         }
-        Some(Known::Adopted(photo)) => {
+        Some(Explanation::Adopted(photo)) => {
             if output.is_json() {
                 output.json(&photo.to_json(person))?
             } else {
-                photo.tell(person, output)?
+                photo.print(person, output)?
             }
             photo.persons().iter().any(|(now, _)| person.is_none_or(|person| *now == person))
         }
-        Some(Known::Absent(event)) => {
-            let absent = Absent { image: &image, event: &event };
+        Some(Explanation::Untagged(event)) => {
+            let untagged_photo = UntaggedPhoto { image: &image, event: &event };
             if output.is_json() {
-                output.json(&absent.to_json())?
+                output.json(&untagged_photo.to_json())?
             } else {
-                absent.tell(output)?
+                untagged_photo.print(output)?
             }
             false
         }
     };
-    if let (Some(person), false) = (person, is_there) {
-        anyhow::bail!("{person} is not in this photo");
+    if let (Some(person), false) = (person, is_found) {
+        anyhow::bail!("{person} is not in photo {image}");
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// What there is to explain.
-enum Known {
-    /// The tags of a photo.
-    Shown(Box<Story>),
-    /// The tags of a photo that were decided before us.
+/// What the event log says about the tags of a photo.
+enum Explanation {
+    /// The tags were decided by this program.
+    Decided(Box<PhotoDecision>),
+    /// The tags were adopted from another worker.
     Adopted(Box<AdoptedPhoto>),
-    /// Why there are none: the event that says so.
-    Absent(Box<Recorded>),
+    /// The photo has no tags; the event says why.
+    Untagged(Box<RecordedEvent>),
 }
 
-/// What the log says of one photo.
-struct Story {
-    decided: Recorded,
+/// The events that decided the tags of a photo.
+struct PhotoDecision {
+    decided: RecordedEvent,
     photo: PhotoProcessed,
-    reviews: Vec<(Recorded, Vec<ReviewedFace>)>,
+    reviews: Vec<(RecordedEvent, Vec<ReviewedFace>)>,
     adopted: Vec<PersonId>,
     merged: Vec<(EventId, PersonsMerged)>,
     merges: Merges,
 }
 
-/// One face, as it was decided last.
-struct Told<'a> {
+/// The latest decision about one face.
+struct FaceDecision<'a> {
     n: u16,
     face: &'a Face,
-    event: &'a Recorded,
+    event: &'a RecordedEvent,
     candidates: &'a [Candidate],
     threshold: f32,
     evidence: Option<Evidence>,
     verdict: Verdict,
-    now: Option<PersonId>,
+    /// The person after all merges.
+    current_person: Option<PersonId>,
 }
 
-impl Known {
+impl Explanation {
     async fn read(backend: &Backend, image: &ImageId) -> anyhow::Result<Option<Self>> {
         let Some(state) = backend.store.photo(image).await? else { return Ok(None) };
-        let Some(decided) = backend.store.event(image, state.shows.unwrap_or(state.seq)).await? else {
+        let Some(decided) = backend.store.event(image, state.projected_seq.unwrap_or(state.seq)).await? else {
             return Ok(None);
         };
-        Ok(Some(match (state.shows, decided.event.clone()) {
+        Ok(Some(match (state.projected_seq, decided.event.clone()) {
             (Some(_), Event::PhotoProcessed(photo)) => {
-                Self::Shown(Box::new(Story::read(backend, decided, photo, state.seq).await?))
+                Self::Decided(Box::new(PhotoDecision::read(backend, decided, photo, state.seq).await?))
             }
             (Some(_), Event::PhotoAdopted(event)) => {
                 let (merges, _) = merges(backend).await?;
                 Self::Adopted(Box::new(AdoptedPhoto { recorded: decided, event, state, merges }))
             }
-            _ => Self::Absent(Box::new(decided)),
+            _ => Self::Untagged(Box::new(decided)),
         }))
     }
 }
 
-/// Who is whom by now, and all merges that ever said so.
+/// Reads the merges in effect, and all merge events, also those that were undone.
 async fn merges(backend: &Backend) -> anyhow::Result<(Merges, Vec<(EventId, PersonsMerged)>)> {
     let (mut merges, mut merged) = (Merges::default(), Vec::new());
-    for Recorded { id, event, .. } in backend.store.identity(Seq(0)).await?.events {
+    for RecordedEvent { id, event, .. } in backend.store.identity(Seq(0)).await?.events {
         merges.evolve(&event);
         if let Event::PersonsMerged(merge) = event {
             merged.push((id, merge));
@@ -126,9 +128,9 @@ async fn merges(backend: &Backend) -> anyhow::Result<(Merges, Vec<(EventId, Pers
     Ok((merges, merged))
 }
 
-impl Story {
-    /// Reads back from the last event about the photo to the one that it shows.
-    async fn read(backend: &Backend, decided: Recorded, photo: PhotoProcessed, last: Seq) -> anyhow::Result<Self> {
+impl PhotoDecision {
+    /// Reads the events of the photo backwards, from the last one to the one that its rows are projected from.
+    async fn read(backend: &Backend, decided: RecordedEvent, photo: PhotoProcessed, last: Seq) -> anyhow::Result<Self> {
         let (mut reviews, mut adopted, mut seq) = (Vec::new(), photo.adopted.clone(), last);
         while seq > decided.seq {
             let Some(recorded) = backend.store.event(&photo.image_id, seq).await? else { break };
@@ -137,7 +139,7 @@ impl Story {
                     reviews.push((recorded, review.faces));
                     review.follows
                 }
-                // A later version that could not be taken changed no tag.
+                // A later version that was rejected changed no tag.
                 Event::PhotoRejected(rejected) => rejected.follows.unwrap_or_default(),
                 Event::PhotoAdopted(event) => {
                     adopted.extend(event.persons());
@@ -150,26 +152,26 @@ impl Story {
         Ok(Self { decided, photo, reviews, adopted, merged, merges })
     }
 
-    /// Persons whom somebody else had seen in the photo before us: who they are now, and whom they were adopted as.
+    /// Returns the persons tagged by another worker: who they are after merges, and who they were adopted as.
     fn adopted(&self) -> impl Iterator<Item = (PersonId, PersonId)> {
-        self.adopted.iter().map(|person| (self.merges.now(*person), *person))
+        self.adopted.iter().map(|person| (self.merges.current(*person), *person))
     }
 
-    fn faces(&self) -> impl Iterator<Item = Told<'_>> {
+    fn faces(&self) -> impl Iterator<Item = FaceDecision<'_>> {
         (self.photo.first_face..).zip(&self.photo.faces).map(|(n, face)| {
             let reviews = self.reviews.iter().flat_map(|(event, faces)| faces.iter().map(move |face| (event, face)));
-            let again = reviews.into_iter().find(|(_, reviewed)| reviewed.n == n);
-            let (event, candidates, threshold, evidence, verdict) = match again {
-                Some((event, again)) => (event, &again.candidates, again.threshold, again.evidence, again.verdict),
+            let review = reviews.into_iter().find(|(_, reviewed)| reviewed.n == n);
+            let (event, candidates, threshold, evidence, verdict) = match review {
+                Some((event, face)) => (event, &face.candidates, face.threshold, face.evidence, face.verdict),
                 None => (&self.decided, &face.candidates, face.threshold, None, face.verdict),
             };
-            let now = verdict.person().map(|person| self.merges.now(person));
-            Told { n, face, event, candidates, threshold, evidence, verdict, now }
+            let current_person = verdict.person().map(|person| self.merges.current(person));
+            FaceDecision { n, face, event, candidates, threshold, evidence, verdict, current_person }
         })
     }
 
-    /// The merges that made a person who they are now, first to last.
-    fn since(&self, mut person: PersonId) -> Vec<(&EventId, &PersonsMerged)> {
+    /// Returns the merges in effect since the person was decided, first to last.
+    fn merges_since(&self, mut person: PersonId) -> Vec<(&EventId, &PersonsMerged)> {
         let mut since = Vec::new();
         while let Some((id, merge)) =
             self.merged.iter().find(|(id, merge)| merge.from == person && self.merges.get(*id).is_some())
@@ -180,27 +182,27 @@ impl Story {
         since
     }
 
-    fn to_json(&self, told: &[Told<'_>]) -> Value {
-        let face = |told: &Told<'_>| {
-            let since = told.verdict.person().map(|person| self.since(person)).unwrap_or_default();
+    fn to_json(&self, decisions: &[FaceDecision<'_>]) -> Value {
+        let face = |decision: &FaceDecision<'_>| {
+            let since = decision.verdict.person().map(|person| self.merges_since(person)).unwrap_or_default();
             let since: Vec<Value> =
                 since.iter().map(|(id, m)| json!({ "event": id, "into": m.into, "grounds": m.grounds })).collect();
             json!({
-                "face": told.n,
-                "box": told.face.bounds,
-                "quality": told.face.quality,
-                "confidence": told.face.confidence,
-                "model": told.face.model,
-                "candidates": told.candidates,
-                "threshold": told.threshold,
-                "evidence": told.evidence,
-                "verdict": told.verdict,
-                "person": told.now,
-                "event": told.event.id,
-                "event_seq": told.event.seq,
-                "event_type": told.event.event.event_type(),
+                "face": decision.n,
+                "box": decision.face.bounds,
+                "quality": decision.face.quality,
+                "confidence": decision.face.confidence,
+                "model": decision.face.model,
+                "candidates": decision.candidates,
+                "threshold": decision.threshold,
+                "evidence": decision.evidence,
+                "verdict": decision.verdict,
+                "person": decision.current_person,
+                "event": decision.event.id,
+                "event_seq": decision.event.seq,
+                "event_type": decision.event.event.event_type(),
                 "merges": since,
-                "words": self.words(told),
+                "words": self.describe(decision),
             })
         };
         json!({
@@ -210,83 +212,95 @@ impl Story {
             "when": self.decided.when,
             "actor": self.decided.actor,
             "analyzer": self.photo.analyzer,
-            "faces": told.iter().map(face).collect::<Vec<_>>(),
+            "faces": decisions.iter().map(face).collect::<Vec<_>>(),
             "adopted": self.adopted().map(|(now, then)| json!({ "person": now, "adopted_as": then })).collect::<Vec<_>>(),
         })
     }
 
-    fn tell(&self, told: &[Told<'_>], output: &mut Output) -> std::io::Result<()> {
+    fn print(&self, decisions: &[FaceDecision<'_>], output: &mut Output) -> std::io::Result<()> {
         let name = self.photo.source.file_name.as_deref().unwrap_or(&self.photo.source.key);
-        let looked = match self.photo.analyzer.as_str() {
-            "off" => "nobody looked for faces".to_owned(),
+        let analysis = match self.photo.analyzer.as_str() {
+            "off" => "faces were not analysed".to_owned(),
             analyzer => match self.photo.faces.len() {
                 1 => format!("the {analyzer} analyzer found 1 face"),
                 faces => format!("the {analyzer} analyzer found {faces} faces"),
             },
         };
-        output.line(format!("{} ({name}): {looked}", self.photo.image_id))?;
+        output.line(format!("{} ({name}): {analysis}", self.photo.image_id))?;
         output.line(format!("decided by event {} ({}), {}", self.decided.seq, self.decided.id, self.decided.when))?;
-        for told in told {
-            let face = told.face;
-            let percent = |share: f32| format!("{:.0}%", share * 100.0);
-            output.line(format!("\nface {}", told.n))?;
+        for decision in decisions {
+            let face = decision.face;
+            let percent = |fraction: f32| format!("{:.0}%", fraction * 100.0);
+            output.line(format!("\nface {}", decision.n))?;
             let b = face.bounds;
-            let place = format!("{} from the left, {} from the top", percent(b.x), percent(b.y));
+            let position = format!("{} from the left, {} from the top", percent(b.x), percent(b.y));
             let turn = face.quality.turn.map(|turn| format!(", turned {}", percent(turn))).unwrap_or_default();
-            let candidates = told.candidates.iter().map(|c| format!("{} {:.4}", c.person, c.similarity));
+            let candidates = decision.candidates.iter().map(|c| format!("{} {:.4}", c.person, c.similarity));
             let candidates: Vec<String> = candidates.collect();
             output.columns([
-                vec!["  where".into(), format!("{place}, {:.0} px", face.quality.size)],
-                vec!["  how well".into(), format!("sharpness {}{turn}", percent(face.quality.sharpness))],
-                vec!["  a face?".into(), format!("{} sure", percent(face.confidence))],
+                vec!["  position".into(), format!("{position}, {:.0} px", face.quality.size)],
+                vec!["  quality".into(), format!("sharpness {}{turn}", percent(face.quality.sharpness))],
+                vec!["  confidence".into(), percent(face.confidence)],
                 vec!["  model".into(), face.model.clone()],
-                vec!["  nearest".into(), if candidates.is_empty() { "nobody".into() } else { candidates.join(", ") }],
-                vec!["  threshold".into(), format!("{:.4}", told.threshold)],
+                vec![
+                    "  best matches".into(),
+                    if candidates.is_empty() { "none".into() } else { candidates.join(", ") },
+                ],
+                vec!["  threshold".into(), format!("{:.4}", decision.threshold)],
                 vec![
                     "  event".into(),
-                    format!("{} {} ({})", told.event.event.event_type(), told.event.seq, told.event.id),
+                    format!("{} {} ({})", decision.event.event.event_type(), decision.event.seq, decision.event.id),
                 ],
             ])?;
-            for line in self.words(told) {
+            for line in self.describe(decision) {
                 output.line(format!("  {line}"))?;
             }
         }
         for (now, then) in self.adopted() {
-            output.line(format!("\n{}", adopted::words(now, then)))?;
+            output.line(format!("\n{}", adopted_photo::describe(now, then)))?;
         }
         Ok(())
     }
 
-    /// The decision in words.
-    fn words(&self, told: &Told<'_>) -> Vec<String> {
-        let best = told.candidates.first();
-        let next = told.candidates.get(1).map(|next| format!("; next comes {} at {:.4}", next.person, next.similarity));
+    /// Describes the decision and the merges since, one line each.
+    fn describe(&self, decision: &FaceDecision<'_>) -> Vec<String> {
+        let best = decision.candidates.first();
+        let next =
+            decision.candidates.get(1).map(|next| format!("; second best: {} at {:.4}", next.person, next.similarity));
         let next = next.unwrap_or_default();
-        let witnessed = told.evidence.map(|evidence| persons::words(&Grounds::Alike(evidence)));
-        let decision = match (told.verdict, best) {
-            (Verdict::Matched(person), _) if witnessed.is_some() => {
-                format!("this is {person}, looked at again: {}", witnessed.unwrap_or_default())
+        let evidence = decision.evidence.map(|evidence| persons::describe_reason(&MergeReason::SimilarFaces(evidence)));
+        let text = match (decision.verdict, best) {
+            (Verdict::Matched(person), _) if evidence.is_some() => {
+                format!("matched {person} in a later review: {}", evidence.unwrap_or_default())
             }
-            (Verdict::Matched(person), Some(best)) if best.similarity >= told.threshold => {
-                format!("this is {person}: {:.4} alike, and {:.4} is enough{next}", best.similarity, told.threshold)
+            (Verdict::Matched(person), Some(best)) if best.similarity >= decision.threshold => {
+                format!(
+                    "matched {person}: similarity {:.4}, threshold {:.4}{next}",
+                    best.similarity, decision.threshold
+                )
             }
-            (Verdict::Matched(person), _) => format!("this is {person}, founded by a better face in this photo"),
-            (Verdict::Founded(person), Some(best)) => format!(
-                "this was a stranger, who became {person}: the nearest was {} at {:.4}, and {:.4} is needed",
-                best.person, best.similarity, told.threshold
+            (Verdict::Matched(person), _) => format!("matched {person}, created from a better face in this photo"),
+            (Verdict::NewPerson(person), Some(best)) => format!(
+                "new person {person}: the best match was {} at {:.4}, below the threshold {:.4}",
+                best.person, best.similarity, decision.threshold
             ),
-            (Verdict::Founded(person), None) => {
-                format!("this was a stranger, who became {person}: nobody was known yet")
+            (Verdict::NewPerson(person), None) => {
+                format!("new person {person}: no persons were known yet")
             }
-            (Verdict::Ambiguous, _) => "nobody: several persons are nearly as near".to_owned(),
+            (Verdict::Ambiguous, _) => "unidentified: several persons match almost equally well".to_owned(),
             (Verdict::TooPoor, _) => {
-                "nobody: near to nobody known, and seen too poorly to make it a person of its own".to_owned()
+                "unidentified: no person matches, and the face is too poor to create a new person".to_owned()
             }
         };
-        let since = told.verdict.person().map(|person| self.since(person)).unwrap_or_default();
+        let since = decision.verdict.person().map(|person| self.merges_since(person)).unwrap_or_default();
         let since = since.into_iter().map(|(id, merge)| {
-            format!("since then {} is {}, by event {id}: {}", merge.from, merge.into, persons::words(&merge.grounds))
+            format!(
+                "since then {} was merged into {} by event {id}: {}",
+                merge.from,
+                merge.into,
+                persons::describe_reason(&merge.grounds)
+            )
         });
-        [decision].into_iter().chain(since).collect()
+        [text].into_iter().chain(since).collect()
     }
 }

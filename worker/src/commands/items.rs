@@ -12,7 +12,7 @@ use crate::{
 
 const PAGE: usize = 1000;
 
-/// Prints the table, a row a line.
+/// Prints the table, one row per line.
 pub async fn run(global: &Global, args: ItemsArgs, output: &mut Output) -> anyhow::Result<ExitCode> {
     let settings = wiring::settings(global, &[])?.settings;
     let store = wiring::open(&settings).await?.store;

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::output::Output;
 
-/// Lists the models inside the binary.
+/// Lists the models built into the binary.
 pub fn run(output: &mut Output) -> anyhow::Result<ExitCode> {
     let listed = sparks_faces::models().iter().map(|model| (model, model.sha256()));
     if output.is_json() {
@@ -22,7 +22,7 @@ pub fn run(output: &mut Output) -> anyhow::Result<ExitCode> {
         }
         return Ok(ExitCode::SUCCESS);
     }
-    let header = ["name", "licence", "size", "sha-256", "origin", "what it does"];
+    let header = ["name", "licence", "size", "sha-256", "origin", "purpose"];
     let rows = listed.map(|(model, sha256)| {
         let size = format!("{:.1} MB", model.bytes.len() as f64 / 1e6);
         vec![model.name.into(), model.licence.into(), size, sha256, model.origin.into(), model.purpose.into()]

@@ -3,65 +3,65 @@
 use std::{process::ExitCode, str::FromStr, sync::Arc};
 
 use serde_json::{Value, json};
-use sparks_domain::{Event, Evidence, Grounds, InvalidId, Join, Recorded, Seq};
-use sparks_engine::{FaceIndex, Followed, GalleryIndex, Register, RegisterError};
+use sparks_domain::{Event, Evidence, InvalidId, MergeProposal, MergeReason, RecordedEvent, Seq};
+use sparks_engine::{Consolidator, FaceSearch, GalleryIndex, MergeError, PhotoUpdateReport};
 
 use crate::{
     backend::Backend,
     cli::{Global, PersonsAction, PersonsArgs},
-    output::{Output, progress},
-    wiring::{self, WrongUse},
+    output::{Output, progress_bar},
+    wiring::{self, UsageError},
 };
 
-/// Says who is who, on the operator's word.
+/// Suggests, merges, unmerges or lists persons.
 pub async fn run(global: &Global, args: PersonsArgs, output: &mut Output) -> anyhow::Result<ExitCode> {
     let settings = wiring::settings(global, &[])?.settings;
     let backend = wiring::open(&settings).await?;
-    let index = wiring::index(&settings, &backend).await?;
-    let register = wiring::register(&settings, &backend, Arc::clone(&index))?;
-    let done = match &args.action {
-        PersonsAction::Suggest => suggest(&register, output).await,
+    let index = wiring::gallery_index(&settings, &backend).await?;
+    let consolidator = wiring::consolidator(&settings, &backend, Arc::clone(&index))?;
+    let result = match &args.action {
+        PersonsAction::Suggest => suggest(&consolidator, output).await,
         PersonsAction::Merge { a, b, force } => {
-            let merged = register.join(parse(a)?, parse(b)?, *force).await;
-            let followed = follow(&register).await?; // also what an interrupted call left undone
-            let merged = merged.map_err(wrong_use)?;
-            let said =
-                json!({ "event": merged.event, "into": merged.into, "from": merged.from, "photos": followed.photos });
-            let words = format!(
-                "{} is {} now, photos that followed: {}; take it back with `sparks persons unmerge {}`",
-                merged.from, merged.into, followed.photos, merged.event
+            let merged = consolidator.merge(parse(a)?, parse(b)?, *force).await;
+            let updated = apply_merges(&consolidator).await?; // also finishes an interrupted call
+            let merged = merged.map_err(to_usage_error)?;
+            let json_result =
+                json!({ "event": merged.event, "into": merged.into, "from": merged.from, "photos": updated.photos });
+            let text = format!(
+                "{} merged into {}, photos updated: {}; undo it with `sparks persons unmerge {}`",
+                merged.from, merged.into, updated.photos, merged.event
             );
-            say(output, &said, &words)
+            print_result(output, &json_result, &text)
         }
         PersonsAction::Unmerge { event } => {
-            let person = register.undo(parse(event)?).await.map_err(wrong_use)?;
-            let followed = follow(&register).await?;
-            let said = json!({ "person": person, "photos": followed.photos });
-            say(output, &said, &format!("{person} is a person of their own again"))
+            let person = consolidator.unmerge(parse(event)?).await.map_err(to_usage_error)?;
+            let updated = apply_merges(&consolidator).await?;
+            let json_result = json!({ "person": person, "photos": updated.photos });
+            print_result(output, &json_result, &format!("{person} is a separate person again"))
         }
         PersonsAction::Merges => list(&backend, &index, output).await,
     };
-    done.map(|()| ExitCode::SUCCESS)
+    result.map(|()| ExitCode::SUCCESS)
 }
 
-async fn suggest(register: &Register, output: &mut Output) -> anyhow::Result<()> {
-    let found = register.consider(None).await?;
-    let joins = found.joins.iter().map(|join| ("strong", join));
-    let suggestions = found.suggestions.iter().map(|join| ("weaker", join));
-    let all: Vec<(&str, &Join)> = joins.chain(suggestions).collect();
+async fn suggest(consolidator: &Consolidator, output: &mut Output) -> anyhow::Result<()> {
+    let proposals = consolidator.propose(None).await?;
+    let strong = proposals.merges.iter().map(|merge| ("strong", merge));
+    let weaker = proposals.suggestions.iter().map(|merge| ("weaker", merge));
+    let all: Vec<(&str, &MergeProposal)> = strong.chain(weaker).collect();
     if output.is_json() {
-        for (strength, join) in all {
+        for (strength, merge) in all {
             output.json(
-                &json!({ "into": join.into, "from": join.from, "evidence": strength, "grounds": join.evidence }),
+                &json!({ "into": merge.into, "from": merge.from, "evidence": strength, "grounds": merge.evidence }),
             )?;
         }
         return Ok(());
     }
     if all.is_empty() {
-        return Ok(output.line("nobody seems to be somebody else")?);
+        return Ok(output.line("no persons seem to be the same")?);
     }
-    let header = ["persons", "", "evidence", "similarity", "deviations", "ahead of the next", "to join them"];
-    let rows = all.iter().map(|(strength, Join { into, from, evidence })| {
+    let header = ["persons", "", "evidence", "similarity", "deviations", "lead over second best", "to merge them"];
+    let rows = all.iter().map(|(strength, MergeProposal { into, from, evidence })| {
         vec![
             into.to_string(),
             from.to_string(),
@@ -75,11 +75,11 @@ async fn suggest(register: &Register, output: &mut Output) -> anyhow::Result<()>
     Ok(output.table(&header, rows.collect::<Vec<_>>())?)
 }
 
-/// All merges there ever were.
+/// Prints all merges, also those that were undone.
 async fn list(backend: &Backend, index: &GalleryIndex, output: &mut Output) -> anyhow::Result<()> {
     let merges = index.merges();
     let mut rows = Vec::new();
-    for Recorded { id, when, event, .. } in backend.store.identity(Seq(0)).await?.events {
+    for RecordedEvent { id, when, event, .. } in backend.store.identity(Seq(0)).await?.events {
         let Event::PersonsMerged(merge) = event else { continue };
         let holds = merges.get(id).is_some();
         if output.is_json() {
@@ -88,47 +88,54 @@ async fn list(backend: &Backend, index: &GalleryIndex, output: &mut Output) -> a
                 "event": id, "when": when, "into": merge.into, "from": merge.from, "holds": holds, "grounds": grounds,
             }))?;
         } else {
-            let state = if holds { "holds" } else { "taken back" };
-            let persons = format!("{} is {}", merge.from, merge.into);
-            rows.push(vec![id.to_string(), when.to_string(), persons, state.into(), words(&merge.grounds)]);
+            let state = if holds { "in effect" } else { "undone" };
+            let persons = format!("{} into {}", merge.from, merge.into);
+            rows.push(vec![id.to_string(), when.to_string(), persons, state.into(), describe_reason(&merge.grounds)]);
         }
     }
-    if output.is_json() { Ok(()) } else { Ok(output.table(&["event", "when", "who", "", "why"], rows)?) }
+    if output.is_json() { Ok(()) } else { Ok(output.table(&["event", "when", "merge", "state", "reason"], rows)?) }
 }
 
-/// Why two persons are one.
-pub fn words(grounds: &Grounds) -> String {
+/// Describes why two persons were merged.
+pub fn describe_reason(grounds: &MergeReason) -> String {
     match grounds {
-        Grounds::Told => "somebody said so".into(),
-        Grounds::Alike(Evidence { similarity, distinction, pairs, .. }) => {
-            format!("{pairs} pairs of faces are {similarity:.3} alike, {distinction:.1} deviations above the usual")
+        MergeReason::Requested => "requested by a user".into(),
+        MergeReason::SimilarFaces(Evidence { similarity, distinction, pairs, .. }) => {
+            format!(
+                "{pairs} pairs of faces have similarity {similarity:.3}, {distinction:.1} standard deviations above that of different persons"
+            )
         }
     }
 }
 
-async fn follow(register: &Register) -> Result<Followed, RegisterError> {
-    let bar = progress(0, "photos");
-    let followed = register.follow(|photos| bar.set_position(photos as u64)).await;
+/// Updates the photos of merged persons, with a progress bar.
+async fn apply_merges(consolidator: &Consolidator) -> Result<PhotoUpdateReport, MergeError> {
+    let bar = progress_bar(0, "photos");
+    let updated = consolidator.apply_merges(|photos| bar.set_position(photos as u64)).await;
     bar.finish_and_clear();
-    followed
+    updated
 }
 
-fn say(output: &mut Output, json: &Value, words: &str) -> anyhow::Result<()> {
-    let said = if output.is_json() { output.json(json) } else { output.line(words) };
-    Ok(said?)
+fn print_result(output: &mut Output, json: &Value, text: &str) -> anyhow::Result<()> {
+    if output.is_json() {
+        output.json(json)?
+    } else {
+        output.line(text)?
+    }
+    Ok(())
 }
 
-fn parse<T: FromStr<Err = InvalidId>>(text: &str) -> Result<T, WrongUse> {
-    text.parse().map_err(|error: InvalidId| WrongUse(error.to_string()))
+fn parse<T: FromStr<Err = InvalidId>>(text: &str) -> Result<T, UsageError> {
+    text.parse().map_err(|error: InvalidId| UsageError(error.to_string()))
 }
 
-/// What is asked for cannot be meant; everything else is a failure.
-fn wrong_use(error: RegisterError) -> anyhow::Error {
+/// Reports impossible requests as wrong usage, and everything else as a failure.
+fn to_usage_error(error: MergeError) -> anyhow::Error {
     match error {
-        RegisterError::Unknown(_)
-        | RegisterError::Already(..)
-        | RegisterError::SeenTogether(..)
-        | RegisterError::NotAMerge(_) => WrongUse(error.to_string()).into(),
+        MergeError::Unknown(_)
+        | MergeError::AlreadyMerged(..)
+        | MergeError::SeenTogether(..)
+        | MergeError::NotAMerge(_) => UsageError(error.to_string()).into(),
         failure => failure.into(),
     }
 }

@@ -7,45 +7,45 @@ use sparks_domain::InvalidId;
 use sparks_engine::{Paging, QueryModel};
 
 use crate::{
-    cli::{Global, PageArgs, QueryArgs, Question},
+    cli::{Global, PageArgs, QueryArgs, QueryCommand},
     output::Output,
-    wiring::{self, WrongUse},
+    wiring::{self, UsageError},
 };
 
-/// Answers as the platform's API does.
+/// Prints the answer that the platform's API would give.
 pub async fn run(global: &Global, args: QueryArgs, output: &mut Output) -> anyhow::Result<ExitCode> {
     let settings = wiring::settings(global, &[])?.settings;
     let backend = wiring::open(&settings).await?;
     let model = QueryModel::new(Arc::clone(&backend.store) as Arc<_>);
-    let (answer, what) = match &args.question {
-        Question::Persons(page) => (Some(model.persons(&paging(page)?).await?), "persons".into()),
-        Question::Photos { by, page } => {
+    let (answer, what) = match &args.query {
+        QueryCommand::Persons(page) => (Some(model.persons(&paging(page)?).await?), "persons".into()),
+        QueryCommand::Photos { by, page } => {
             let by = by.as_deref().map(parse).transpose()?;
             (Some(model.photos(by.as_ref(), &paging(page)?).await?), "photos".into())
         }
-        Question::PhotosOf { person, page } => {
+        QueryCommand::PhotosOf { person, page } => {
             (Some(model.photos_of(parse(person)?, &paging(page)?).await?), "photos".into())
         }
-        Question::Users(page) => (Some(model.users(&paging(page)?).await?), "users".into()),
-        Question::Person { id } => (model.person(parse(id)?).await?, format!("person {id}")),
-        Question::Photo { id } => (model.photo(&parse(id)?).await?, format!("photo {id}")),
-        Question::User { email } => (model.user(&parse(email)?).await?, format!("user {email}")),
-        Question::Limit { email } => (model.limit(&parse(email)?).await?, format!("limit of {email}")),
+        QueryCommand::Users(page) => (Some(model.users(&paging(page)?).await?), "users".into()),
+        QueryCommand::Person { id } => (model.person(parse(id)?).await?, format!("person {id}")),
+        QueryCommand::Photo { id } => (model.photo(&parse(id)?).await?, format!("photo {id}")),
+        QueryCommand::User { email } => (model.user(&parse(email)?).await?, format!("user {email}")),
+        QueryCommand::Limit { email } => (model.limit(&parse(email)?).await?, format!("limit of {email}")),
     };
-    let Some(answer) = answer else { anyhow::bail!("there is no {what} in {}", backend.place) };
-    show(&answer, output)?;
+    let Some(answer) = answer else { anyhow::bail!("{what} does not exist in {}", backend.location) };
+    print(&answer, output)?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn parse<T: FromStr<Err = InvalidId>>(text: &str) -> Result<T, WrongUse> {
-    text.parse().map_err(|error: InvalidId| WrongUse(error.to_string()))
+fn parse<T: FromStr<Err = InvalidId>>(text: &str) -> Result<T, UsageError> {
+    text.parse().map_err(|error: InvalidId| UsageError(error.to_string()))
 }
 
-fn paging(page: &PageArgs) -> Result<Paging, WrongUse> {
-    Paging::new(page.limit as usize, page.after.as_deref()).map_err(|error| WrongUse(error.to_string()))
+fn paging(page: &PageArgs) -> Result<Paging, UsageError> {
+    Paging::new(page.limit as usize, page.after.as_deref()).map_err(|error| UsageError(error.to_string()))
 }
 
-fn show(answer: &Value, output: &mut Output) -> anyhow::Result<()> {
+fn print(answer: &Value, output: &mut Output) -> anyhow::Result<()> {
     let list = answer.as_object().and_then(|object| {
         object.values().find_map(Value::as_array).filter(|_| object.contains_key("lastEvaluatedKey"))
     });
@@ -55,7 +55,7 @@ fn show(answer: &Value, output: &mut Output) -> anyhow::Result<()> {
         Some(rows) => {
             output.table(&["id", "name or uploader", "persons", "key"], rows.iter().map(row))?;
             if let Some(token) = answer["lastEvaluatedKey"].as_str() {
-                output.line(format!("\nthere are more: --after '{token}'"))?;
+                output.line(format!("\nmore results: --after '{token}'"))?;
             }
         }
     }

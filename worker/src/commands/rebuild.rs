@@ -8,11 +8,11 @@ use sparks_engine::Drift;
 use crate::{
     backend::Backend,
     cli::{Global, VerifyArgs},
-    output::{Output, progress},
+    output::{Output, progress_bar},
     wiring,
 };
 
-/// Makes everything that is ours anew from the log, and proves it.
+/// Rebuilds all projections from the event log. Prints the hash of the table before and after.
 pub async fn rebuild(global: &Global, output: &mut Output) -> anyhow::Result<ExitCode> {
     let settings = wiring::settings(global, &[])?.settings;
     let backend = wiring::open(&settings).await?;
@@ -23,21 +23,21 @@ pub async fn rebuild(global: &Global, output: &mut Output) -> anyhow::Result<Exi
         output.json(&json!({
             "events": drift.events,
             "changed": drift.total,
-            "photos_gone": drift.gone,
+            "photos_gone": drift.deleted_photos,
             "names_adopted": drift.renamed.len(),
             "before": { "sha256": before.sha256, "rows": before.rows },
             "after": { "sha256": after.sha256, "rows": after.rows },
         }))?;
     } else {
-        output.line(format!("{} events read, {} differences mended", drift.events, drift.total))?;
-        aside(&drift, true, output)?;
+        output.line(format!("{} events read, {} differences repaired", drift.events, drift.total))?;
+        print_notes(&drift, true, output)?;
         output.line(format!("before {} ({} rows)", before.sha256, before.rows))?;
         output.line(format!("after  {} ({} rows)", after.sha256, after.rows))?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Says where the table is not what the log says.
+/// Compares the table with the event log and prints the differences.
 pub async fn verify(global: &Global, args: VerifyArgs, output: &mut Output) -> anyhow::Result<ExitCode> {
     let settings = wiring::settings(global, &[])?.settings;
     let backend = wiring::open(&settings).await?;
@@ -50,7 +50,7 @@ pub async fn verify(global: &Global, args: VerifyArgs, output: &mut Output) -> a
             "events": drift.events,
             "differences": drift.total,
             "drift": drift.differences.iter().map(|d| Value::String(d.to_string())).collect::<Vec<_>>(),
-            "photos_gone": drift.gone,
+            "photos_gone": drift.deleted_photos,
             "names_of_others": drift.renamed.len(),
         }))?;
     } else {
@@ -61,12 +61,12 @@ pub async fn verify(global: &Global, args: VerifyArgs, output: &mut Output) -> a
         if more > 0 {
             output.line(format!("... and {more} more"))?;
         }
-        aside(&drift, args.repair, output)?;
+        print_notes(&drift, args.repair, output)?;
         let events = drift.events;
         output.line(match (clean, args.repair) {
-            (true, _) => format!("the table is what the log says ({events} events)"),
-            (false, true) => format!("{} differences, now mended ({events} events)", drift.total),
-            (false, false) => format!("{} differences ({events} events); --repair mends them", drift.total),
+            (true, _) => format!("the table matches the event log ({events} events)"),
+            (false, true) => format!("{} differences repaired ({events} events)", drift.total),
+            (false, false) => format!("{} differences ({events} events); repair them with --repair", drift.total),
         })?;
     }
     Ok(if clean || args.repair { ExitCode::SUCCESS } else { ExitCode::FAILURE })
@@ -74,20 +74,23 @@ pub async fn verify(global: &Global, args: VerifyArgs, output: &mut Output) -> a
 
 async fn compare(settings: &sparks_config::Settings, backend: &Backend, write: bool) -> anyhow::Result<Drift> {
     let events = backend.store.heads().await?.events();
-    let bar = progress(events, if write { "rebuilding" } else { "comparing" });
+    let bar = progress_bar(events, if write { "rebuilding" } else { "comparing" });
     let drift = wiring::rebuilder(settings, backend).run(write, |read| bar.set_position(read)).await?;
     bar.finish_and_clear();
     Ok(drift)
 }
 
-/// What is no drift, but worth knowing.
-fn aside(drift: &Drift, adopted: bool, output: &mut Output) -> anyhow::Result<()> {
-    if drift.gone > 0 {
-        output.line(format!("{} photos have no IMAGE row any more: left alone", drift.gone))?;
+/// Prints observations that are not drift.
+fn print_notes(drift: &Drift, adopted: bool, output: &mut Output) -> anyhow::Result<()> {
+    if drift.deleted_photos > 0 {
+        output.line(format!(
+            "{} photos have no IMAGE row: not restored, because the platform deleted them",
+            drift.deleted_photos
+        ))?;
     }
     for (person, name) in &drift.renamed {
-        let what = if adopted { "adopted into the log" } else { "not in the log yet" };
-        output.line(format!("{person} was named {name:?} by somebody else: {what}"))?;
+        let what = if adopted { "added to the event log" } else { "not in the event log yet" };
+        output.line(format!("{person} was renamed to {name:?} by another program: {what}"))?;
     }
     Ok(())
 }

@@ -13,36 +13,36 @@ use sparks_engine::MessageId;
 
 use crate::{
     cli::{Global, SendArgs},
-    output::{Output, progress},
-    wiring::{self, WrongUse},
+    output::{Output, progress_bar},
+    wiring::{self, UsageError},
 };
 
-/// Longer messages are nobody's: queues of the cloud take a quarter of this.
-const MOST_BYTES: usize = 1 << 20;
+/// Maximum length of a message; the queues of the cloud accept less.
+const MAX_MESSAGE_BYTES: usize = 1 << 20;
 
-/// A message as it is to be sent.
+/// A message to send.
 struct Message {
     file: String,
-    /// Where it stands in the file, if each line is a message.
+    /// Its line in the file, with `--lines`.
     line: Option<usize>,
     body: String,
 }
 
-/// Puts messages on the queue: all of them, or none where one cannot be sent.
+/// Sends the messages to the queue. Sends none of them if one is invalid.
 pub async fn run(global: &Global, args: SendArgs, output: &mut Output) -> anyhow::Result<ExitCode> {
     let settings = wiring::settings(global, &[])?.settings;
     if args.files.iter().filter(|file| is_standard_input(file)).count() > 1 {
-        return Err(WrongUse("standard input (-) can be read only once".into()).into());
+        return Err(UsageError("standard input (-) can be read only once".into()).into());
     }
     let mut messages = Vec::new();
     for file in &args.files {
-        messages.extend(read(file, args.lines)?);
+        messages.extend(read_messages(file, args.lines)?);
     }
     let queue = wiring::open_or_create(&settings).await?.queue;
-    let bar = progress(messages.len() as u64, "messages");
-    let (names, mut sent, mut failure) = (Names::new(), Vec::new(), None);
+    let bar = progress_bar(messages.len() as u64, "messages");
+    let (ids, mut sent, mut failure) = (DeduplicationIds::new(), Vec::new(), None);
     for (n, message) in messages.iter().enumerate() {
-        match queue.send(&message.body, &names.name(n)).await {
+        match queue.send(&message.body, &ids.id(n)).await {
             Ok(id) => sent.push((id, message)),
             Err(error) => {
                 failure = Some(error);
@@ -52,7 +52,7 @@ pub async fn run(global: &Global, args: SendArgs, output: &mut Output) -> anyhow
         bar.inc(1);
     }
     bar.finish_and_clear();
-    // Printed when all is sent: a reader that has seen enough keeps no message back.
+    // Printed after all are sent, so that a closed pipe does not keep messages from being sent.
     for (id, message) in sent {
         print(&id, message, output)?;
     }
@@ -67,16 +67,16 @@ fn print(MessageId(id): &MessageId, message: &Message, output: &mut Output) -> i
     }
 }
 
-/// Names that no other message has, so that equal messages are all delivered.
-struct Names(String);
+/// Unique deduplication IDs, so that messages with equal bodies are all delivered.
+struct DeduplicationIds(String);
 
-impl Names {
+impl DeduplicationIds {
     fn new() -> Self {
         let nanos = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
         Self(format!("send/{nanos}-{}", std::process::id()))
     }
 
-    fn name(&self, n: usize) -> String {
+    fn id(&self, n: usize) -> String {
         format!("{}/{n}", self.0)
     }
 }
@@ -85,43 +85,43 @@ fn is_standard_input(file: &Path) -> bool {
     file.as_os_str() == "-"
 }
 
-/// The messages in a file.
-fn read(path: &Path, lines: bool) -> Result<Vec<Message>, WrongUse> {
+/// Reads the messages of a file.
+fn read_messages(path: &Path, lines: bool) -> Result<Vec<Message>, UsageError> {
     let file = if is_standard_input(path) { "standard input".to_owned() } else { path.display().to_string() };
-    // Of a message that is too long no more is read than shows it.
-    let most = if lines { u64::MAX } else { MOST_BYTES as u64 + 1 };
+    // One byte more than the maximum shows that a message is too long.
+    let limit = if lines { u64::MAX } else { MAX_MESSAGE_BYTES as u64 + 1 };
     let bytes = if is_standard_input(path) {
-        contents(io::stdin().lock(), most)
+        read_up_to(io::stdin().lock(), limit)
     } else {
-        File::open(path).and_then(|file| contents(file, most))
+        File::open(path).and_then(|file| read_up_to(file, limit))
     };
-    let bytes = bytes.map_err(|error| WrongUse(format!("{file}: {error}")))?;
-    let refused = |line: Option<usize>, why: &str| match line {
-        Some(line) => WrongUse(format!("line {line} of {file} {why}; nothing was sent")),
-        None => WrongUse(format!("{file} {why}; nothing was sent")),
+    let bytes = bytes.map_err(|error| UsageError(format!("{file}: {error}")))?;
+    let invalid = |line: Option<usize>, why: &str| match line {
+        Some(line) => UsageError(format!("line {line} of {file} {why}; nothing was sent")),
+        None => UsageError(format!("{file} {why}; nothing was sent")),
     };
-    if !lines && bytes.len() > MOST_BYTES {
-        return Err(refused(None, "is longer than 1 MiB"));
+    if !lines && bytes.len() > MAX_MESSAGE_BYTES {
+        return Err(invalid(None, "is longer than 1 MiB"));
     }
     let text = String::from_utf8(bytes).map_err(|error| {
-        refused(None, &format!("is not UTF-8 text from byte {} on", error.utf8_error().valid_up_to()))
+        invalid(None, &format!("is not UTF-8 text from byte {} on", error.utf8_error().valid_up_to()))
     })?;
     if text.trim().is_empty() {
-        return Err(refused(None, "is empty"));
+        return Err(invalid(None, "is empty"));
     }
     if !lines {
         return Ok(vec![Message { file, line: None, body: text }]);
     }
     let messages = (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty());
-    let messages = messages.map(|(line, body)| match body.len() > MOST_BYTES {
-        true => Err(refused(Some(line), "is longer than 1 MiB")),
+    let messages = messages.map(|(line, body)| match body.len() > MAX_MESSAGE_BYTES {
+        true => Err(invalid(Some(line), "is longer than 1 MiB")),
         false => Ok(Message { file: file.clone(), line: Some(line), body: body.to_owned() }),
     });
     messages.collect()
 }
 
-fn contents(from: impl Read, most: u64) -> io::Result<Vec<u8>> {
+fn read_up_to(source: impl Read, limit: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    from.take(most).read_to_end(&mut bytes)?;
+    source.take(limit).read_to_end(&mut bytes)?;
     Ok(bytes)
 }

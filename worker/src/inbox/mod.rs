@@ -1,19 +1,20 @@
-//! A folder that takes photos in: whatever is copied into it, however it is copied, is taken once it is complete.
+//! A folder from which photos are ingested: a file that is copied into it, by any means, is uploaded once it is
+//! complete.
 //!
-//! Nothing here is remembered on disk. A file that is still in the folder is looked at again after a restart, and the log
-//! says whether its photo was taken already.
-#![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test that meets the unexpected may stop"))]
+//! No state is kept on disk. After a restart the files still in the folder are checked again, and the event log shows
+//! which of them were uploaded before.
+#![cfg_attr(test, allow(clippy::unwrap_used, reason = "a failed unwrap fails the test"))]
 
-mod complaints;
+mod file_check;
+mod file_fingerprint;
+mod folder_scan;
 mod in_flight;
-mod look;
-mod pace;
-mod round;
-mod shelf;
-mod stamp;
-mod walk;
+mod inbox_timing;
+mod open_files;
+mod output_folders;
+mod scan_cycle;
+mod warning_deduplicator;
 mod watchlist;
-mod writers;
 
 #[cfg(test)]
 mod tests;
@@ -26,75 +27,78 @@ use std::{
     time::Duration,
 };
 
-use sparks_engine::Cpu;
+use sparks_engine::CpuPool;
 use tokio::sync::watch;
 
-use self::{complaints::Complaints, in_flight::InFlight, pace::Pace, round::Next, shelf::Shelf, watchlist::Watchlist};
+use self::{
+    in_flight::InFlightFiles, inbox_timing::InboxTiming, output_folders::OutputFolders, scan_cycle::NextScan,
+    warning_deduplicator::WarningDeduplicator, watchlist::Watchlist,
+};
 use crate::upload::Uploader;
 
-/// A folder that is watched. What was taken stands in `done` below it, what could not be taken in `rejected`.
+/// A watched folder. Processed files are moved to `done` below it, rejected ones to `rejected`.
 ///
-/// The folder is asked again and again, because folders of a network do not tell when something comes.
+/// The folder is polled, because network file systems do not send change notifications.
 pub struct Inbox {
     folder: PathBuf,
     uploader: Uploader,
-    cpu: Cpu,
-    pace: Pace,
-    shelf: Arc<Shelf>,
+    cpu: CpuPool,
+    timing: InboxTiming,
+    output_folders: Arc<OutputFolders>,
     watchlist: Watchlist,
-    in_flight: InFlight,
-    complaints: Complaints,
+    in_flight: InFlightFiles,
+    warnings: WarningDeduplicator,
 }
 
 impl Inbox {
-    /// The inbox in this folder of the data folder, which is made if it is not there. Files are decoded on these cores.
-    pub fn open(folder: PathBuf, uploader: Uploader, cpu: Cpu) -> io::Result<Self> {
-        Self::with_pace(folder, uploader, cpu, Pace::default())
+    /// Opens the inbox, and creates the folder if it is missing. Files are decoded on the pool.
+    pub fn open(folder: PathBuf, uploader: Uploader, cpu: CpuPool) -> io::Result<Self> {
+        Self::with_timing(folder, uploader, cpu, InboxTiming::default())
     }
 
-    fn with_pace(folder: PathBuf, uploader: Uploader, cpu: Cpu, pace: Pace) -> io::Result<Self> {
-        let shelf = Shelf::new(folder.clone());
-        shelf.prepare()?;
+    fn with_timing(folder: PathBuf, uploader: Uploader, cpu: CpuPool, timing: InboxTiming) -> io::Result<Self> {
+        let output_folders = OutputFolders::new(folder.clone());
+        output_folders.create()?;
         Ok(Self {
             folder,
             uploader,
             cpu,
-            pace,
-            shelf: Arc::new(shelf),
-            watchlist: Watchlist::new(pace),
-            in_flight: InFlight::default(),
-            complaints: Complaints::default(),
+            timing,
+            output_folders: Arc::new(output_folders),
+            watchlist: Watchlist::new(timing),
+            in_flight: InFlightFiles::default(),
+            warnings: WarningDeduplicator::default(),
         })
     }
 
-    /// Watches until `stop` says so, or nobody is left to say it. A file that is being taken is finished first.
+    /// Watches the folder until `stop` is true or its sender is dropped. Finishes the upload in progress first.
     ///
-    /// Of several processes on one data folder one watches; another takes over when it ends, however it ends.
+    /// Of several processes on one data folder one watches; another takes over when that one exits or crashes.
     pub async fn watch(mut self, mut stop: watch::Receiver<bool>) {
-        let Some(_lock) = self.turn(&mut stop).await else { return };
+        let Some(_lock) = self.lock(&mut stop).await else { return };
         loop {
-            let pause = match self.round(&stop).await {
-                Next::Soon => self.pace.soon,
-                Next::Later => self.pace.poll,
+            let pause = match self.run_cycle(&stop).await {
+                NextScan::Soon => self.timing.busy_poll_interval,
+                NextScan::Later => self.timing.poll_interval,
             };
             if stopped_within(pause, &mut stop).await {
                 break;
             }
         }
-        self.settle().await;
+        self.move_settled().await;
     }
 
-    /// Waits until nobody else watches.
-    async fn turn(&mut self, stop: &mut watch::Receiver<bool>) -> Option<File> {
+    /// Waits for the exclusive lock on the inbox. Returns `None` if stopped.
+    async fn lock(&mut self, stop: &mut watch::Receiver<bool>) -> Option<File> {
         let path = self.folder.with_file_name("inbox.lock");
         loop {
             let file = File::options().create(true).write(true).truncate(false).open(&path);
             match file.map_err(TryLockError::Error).and_then(|file| file.try_lock().map(|()| file)) {
                 Ok(locked) => return Some(locked),
                 Err(TryLockError::WouldBlock) => tracing::debug!("another process watches the inbox"),
-                Err(TryLockError::Error(error)) => self.complaints.about(&path, &error),
+                Err(TryLockError::Error(error)) => self.warnings.warn(&path, &error),
             }
-            if stopped_within(self.pace.poll, stop).await {
+            if stopped_within(self.timing.poll_interval, stop).await {
                 return None;
             }
         }

@@ -1,4 +1,4 @@
-//! The files that somebody means by a path.
+//! Finds the files to ingest.
 
 use std::{
     fs::File,
@@ -6,31 +6,31 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use sparks_engine::Darkroom;
+use sparks_engine::ImageProcessor;
 use walkdir::WalkDir;
 
-/// What there is to take in.
+/// The files found.
 #[derive(Debug, Default)]
 pub struct Discovery {
-    /// Files that are photos, or are called so; sorted, so that the same folder is taken in in the same order.
+    /// Files that are photos by content or extension, sorted, so that the order is the same for each call.
     pub files: Vec<PathBuf>,
-    /// What could not be looked at, and why.
+    /// Files and folders that could not be read, and why.
     pub unreadable: Vec<(PathBuf, String)>,
-    /// Files that neither are photos nor claim to be.
+    /// Number of files that are photos neither by content nor by extension.
     pub ignored: u64,
 }
 
-/// Endings that claim to be a photo. What is inside decides later; a wrong claim is rejected by name, not passed over.
-const CLAIMS: [&str; 14] =
+/// Extensions of photos. A file with such an extension and other content is rejected rather than ignored.
+const PHOTO_EXTENSIONS: [&str; 14] =
     ["jpg", "jpeg", "jpe", "jfif", "png", "webp", "gif", "heic", "heif", "avif", "tif", "tiff", "bmp", "dng"];
 
-/// Looks through the paths. A file that is named is always meant; in a folder, only what is or claims to be a photo.
-/// `spared` is the data folder: our own pictures are nobody's originals.
-pub fn discover(paths: &[PathBuf], spared: &Path, darkroom: &dyn Darkroom) -> Discovery {
+/// Finds the files at the paths: every named file, and in folders the files that are photos by content or extension.
+/// Skips the folder `excluded`, which is the data folder with the variants.
+pub fn discover(paths: &[PathBuf], excluded: &Path, image_processor: &dyn ImageProcessor) -> Discovery {
     let mut found = Discovery::default();
     for path in paths {
         if path.is_dir() {
-            walk(path, spared, darkroom, &mut found);
+            walk(path, excluded, image_processor, &mut found);
         } else {
             found.files.push(path.clone());
         }
@@ -38,15 +38,16 @@ pub fn discover(paths: &[PathBuf], spared: &Path, darkroom: &dyn Darkroom) -> Di
     found
 }
 
-fn walk(folder: &Path, spared: &Path, darkroom: &dyn Darkroom, found: &mut Discovery) {
-    let hidden = |name: &std::ffi::OsStr| name.to_string_lossy().starts_with('.');
-    let spared = |path: &Path| path.is_dir() && path.canonicalize().is_ok_and(|path| path == spared);
+fn walk(folder: &Path, excluded: &Path, image_processor: &dyn ImageProcessor, found: &mut Discovery) {
+    let is_hidden = |name: &std::ffi::OsStr| name.to_string_lossy().starts_with('.');
+    let is_excluded = |path: &Path| path.is_dir() && path.canonicalize().is_ok_and(|path| path == excluded);
     let walk = WalkDir::new(folder).follow_links(true).sort_by_file_name().into_iter();
-    let walk = walk.filter_entry(|entry| entry.depth() == 0 || !(hidden(entry.file_name()) || spared(entry.path())));
+    let walk =
+        walk.filter_entry(|entry| entry.depth() == 0 || !(is_hidden(entry.file_name()) || is_excluded(entry.path())));
     for entry in walk {
         match entry {
             Ok(entry) if entry.file_type().is_dir() => {}
-            Ok(entry) if claims_to_be_photo(entry.path()) || is_photo(entry.path(), darkroom) => {
+            Ok(entry) if has_photo_extension(entry.path()) || is_photo(entry.path(), image_processor) => {
                 found.files.push(entry.into_path());
             }
             Ok(_) => found.ignored += 1,
@@ -59,14 +60,14 @@ fn walk(folder: &Path, spared: &Path, darkroom: &dyn Darkroom, found: &mut Disco
     }
 }
 
-fn claims_to_be_photo(path: &Path) -> bool {
+fn has_photo_extension(path: &Path) -> bool {
     path.extension()
-        .and_then(|ending| ending.to_str())
-        .is_some_and(|ending| CLAIMS.contains(&ending.to_lowercase().as_str()))
+        .and_then(|extension| extension.to_str())
+        .is_some_and(|extension| PHOTO_EXTENSIONS.contains(&extension.to_lowercase().as_str()))
 }
 
-fn is_photo(path: &Path, darkroom: &dyn Darkroom) -> bool {
+fn is_photo(path: &Path, image_processor: &dyn ImageProcessor) -> bool {
     let mut start = Vec::new();
     let read = File::open(path).and_then(|file| file.take(64).read_to_end(&mut start));
-    read.is_ok() && darkroom.describe(&start).mime_type.is_some()
+    read.is_ok() && image_processor.inspect(&start).mime_type.is_some()
 }

@@ -1,11 +1,11 @@
-//! Taking a folder in: what files there are, what becomes of each, and what to tell about it.
+//! `sparks ingest`: finds files, uploads them and summarizes the results.
 
-mod album;
+mod batch;
 mod discover;
 mod submit;
 mod summary;
 
-pub use album::{Album, Photo};
+pub use batch::{IngestBatch, IngestedPhoto};
 pub use discover::discover;
-pub use submit::Submitter;
-pub use summary::Summary;
+pub use submit::submit_files;
+pub use summary::IngestSummary;

@@ -1,51 +1,42 @@
-//! From the files of one call to its album.
+//! Uploads the files of a batch.
 
 use std::path::{Path, PathBuf};
 
-use super::{Album, Photo};
-use crate::upload::{Contents, Receipt, Submitted, Uploader};
+use super::{IngestBatch, IngestedPhoto};
+use crate::upload::{FileContents, UploadResult, UploadStatus, Uploader};
 
-/// Uploads the files of one call.
-pub struct Submitter {
-    /// Who uploads each.
-    pub uploader: Uploader,
+/// Uploads all files one after the other, so that messages have the order of the files.
+pub async fn submit_files(uploader: &Uploader, files: Vec<PathBuf>, batch: &IngestBatch) {
+    for path in files {
+        match submit(uploader, &path, batch).await {
+            Ok(result) => record(batch, path, result),
+            Err(error) => batch.add_failed(path, format!("{error:#}")),
+        }
+    }
+    batch.finish_submission();
 }
 
-impl Submitter {
-    /// Uploads every file, one after the other, so that their order is the order of the messages.
-    pub async fn submit_all(&self, files: Vec<PathBuf>, album: &Album) {
-        for path in files {
-            match self.submit(&path, album).await {
-                Ok(submitted) => tell(album, path, submitted),
-                Err(error) => album.failed(path, format!("{error:#}")),
+async fn submit(uploader: &Uploader, path: &Path, batch: &IngestBatch) -> anyhow::Result<UploadResult> {
+    let (file, max_bytes) = (path.to_owned(), uploader.max_bytes);
+    match tokio::task::spawn_blocking(move || FileContents::read(&file, max_bytes)).await?? {
+        FileContents::Bytes(bytes) => {
+            let prepared = uploader.prepare(path, bytes);
+            match batch.is_first(prepared.image()) {
+                true => uploader.submit(prepared).await,
+                false => Ok(prepared.result(UploadStatus::Duplicate)),
             }
         }
-        album.complete();
-    }
-
-    async fn submit(&self, path: &Path, album: &Album) -> anyhow::Result<Submitted> {
-        let max_bytes = self.uploader.max_bytes;
-        let file = path.to_owned();
-        match tokio::task::spawn_blocking(move || Contents::read(&file, max_bytes)).await?? {
-            Contents::Bytes(bytes) => {
-                let draft = self.uploader.draft(path, bytes);
-                match album.is_first(draft.image()) {
-                    true => self.uploader.submit(draft).await,
-                    false => Ok(draft.submitted(Receipt::Duplicate)),
-                }
-            }
-            Contents::TooMany { bytes, hash } => self.uploader.refuse(path, bytes, hash).await,
-        }
+        FileContents::TooLarge { bytes, hash } => uploader.reject_too_large(path, bytes, hash).await,
     }
 }
 
-fn tell(album: &Album, path: PathBuf, submitted: Submitted) {
-    let Submitted { image, deduplication, receipt } = submitted;
-    let photo = |duplicate| Photo { path, image, deduplication, duplicate };
-    match receipt {
-        Receipt::Duplicate => album.settled(photo(true)),
-        Receipt::Queued(message) => album.waits_for(photo(false), message),
-        // The summary reads the reason in the log.
-        Receipt::Rejected(_) => album.settled(photo(false)),
+fn record(batch: &IngestBatch, path: PathBuf, result: UploadResult) {
+    let UploadResult { image, deduplication_id, status } = result;
+    let photo = |is_duplicate| IngestedPhoto { path, image, deduplication_id, is_duplicate };
+    match status {
+        UploadStatus::Duplicate => batch.add_settled(photo(true)),
+        UploadStatus::Queued(message) => batch.add_queued(photo(false), message),
+        // The summary reads the reason from the event log.
+        UploadStatus::Rejected(_) => batch.add_settled(photo(false)),
     }
 }

@@ -1,126 +1,126 @@
-//! A worker that runs until it is told to stop.
+//! The receive loop of a worker.
 
-mod housekeeping;
-mod in_hand;
+mod background_tasks;
+mod in_flight;
 mod shutdown;
-mod vitals;
+mod worker_health;
 
 use std::{sync::Arc, time::Duration};
 
-use sparks_engine::QueueError;
+use sparks_engine::{DependencyError, QueueError};
 use tokio::{sync::watch, time::sleep};
 
-use in_hand::InHand;
+use in_flight::InFlightMessages;
 
-use crate::consumer::{Breaker, Consumer, Raw};
+use crate::consumer::{CircuitBreaker, Consumer, ReceivedMessage};
 
-pub use housekeeping::Housekeeping;
+pub use background_tasks::BackgroundTasks;
 pub use shutdown::Shutdown;
-pub use vitals::Vitals;
+pub use worker_health::WorkerHealth;
 
-/// How soon an empty queue is asked again.
+/// The delay before an empty queue is polled again.
 const POLL: Duration = Duration::from_millis(200);
-/// How long anything is waited for without a sign of life.
+/// The longest wait between two heartbeats.
 const TICK: Duration = Duration::from_secs(1);
 
-/// Takes messages while there is room, and none while something it depends on is down.
-pub struct Service {
-    /// Who works messages off.
+/// Receives messages while there are free slots, and none while a dependency is down.
+pub struct ReceiveLoop {
+    /// Receives and handles messages.
     pub consumer: Consumer,
-    /// Who knows whether the world is there.
-    pub breaker: Breaker,
-    /// Messages worked on at once.
+    /// Detects outages.
+    pub breaker: CircuitBreaker,
+    /// The number of messages in flight at once.
     pub slots: usize,
-    /// For work in hand to end.
+    /// How long messages in flight may take after a signal to stop.
     pub grace: Duration,
-    /// Whether to stop when nothing is left to do.
+    /// Whether to stop when the queue is empty.
     pub drain: bool,
-    /// How it is.
-    pub vitals: Arc<Vitals>,
+    /// The health endpoints.
+    pub health: Arc<WorkerHealth>,
 }
 
-impl Service {
-    /// Works until told to stop; then finishes what is in hand, or gives it back.
+impl ReceiveLoop {
+    /// Runs until told to stop; then finishes the messages in flight, or releases them.
     pub async fn run(&self, mut stop: watch::Receiver<bool>) {
-        let mut in_hand = InHand::default();
+        let mut in_flight = InFlightMessages::default();
         while !*stop.borrow() {
-            self.vitals.beat(in_hand.len(), self.slots);
-            if in_hand.len() >= self.slots {
-                or_tick(in_hand.next(), &mut stop).await;
+            self.health.heartbeat(in_flight.len(), self.slots);
+            if in_flight.len() >= self.slots {
+                or_tick(in_flight.next(), &mut stop).await;
                 continue;
             }
-            if self.breaker.down().is_some() {
-                or_tick(self.breaker.closed(), &mut stop).await;
+            if self.breaker.outage().is_some() {
+                or_tick(self.breaker.wait_until_closed(), &mut stop).await;
                 continue;
             }
-            // A slot comes before each receive: what is received is begun.
-            let Some(received) = self.receive(&mut in_hand, &mut stop).await else { continue };
+            // There is a free slot before each receive: every message received is started at once.
+            let Some(received) = self.receive(&mut in_flight, &mut stop).await else { continue };
             match received {
                 Ok(received) if received.is_empty() => {
-                    if self.drain && in_hand.is_empty() && self.is_done().await {
+                    if self.drain && in_flight.is_empty() && self.is_queue_empty().await {
                         break;
                     }
-                    or_tick(in_hand.next_within(POLL), &mut stop).await;
+                    or_tick(in_flight.next_within(POLL), &mut stop).await;
                 }
-                Ok(received) => self.begin(received, &mut in_hand),
-                Err(QueueError::Denied(what)) => self.breaker.denied(&what),
+                Ok(received) => self.start(received, &mut in_flight),
+                Err(QueueError::Dependency(DependencyError::AccessDenied(reason))) => {
+                    self.breaker.access_denied(&reason)
+                }
                 Err(error) => {
-                    tracing::warn!(%error, "cannot receive");
-                    self.breaker.is_down().await;
+                    tracing::warn!(%error, "failed to receive messages");
+                    self.breaker.is_open_after_check().await;
                     or_tick(sleep(TICK), &mut stop).await;
                 }
             }
         }
-        self.vitals.stop_receiving();
-        tracing::info!(in_hand = in_hand.len(), "no more messages are taken");
-        in_hand.finish(self.grace, &self.consumer).await;
+        self.health.stop_receiving();
+        tracing::info!(in_flight = in_flight.len(), "stopped receiving messages");
+        in_flight.finish(self.grace, &self.consumer).await;
     }
 
-    /// Receives as much as there is room for. Where the queue waits for messages, work in hand ends meanwhile, and somebody may
-    /// say stop.
+    /// Receives as many messages as there are free slots. `None` when told to stop during long polling, in which messages in flight go
+    /// on.
     async fn receive(
         &self,
-        in_hand: &mut InHand,
+        in_flight: &mut InFlightMessages,
         stop: &mut watch::Receiver<bool>,
-    ) -> Option<Result<Vec<Raw>, QueueError>> {
-        let receiving = self.consumer.receive(self.slots - in_hand.len());
-        if self.consumer.queue.waits().is_zero() {
+    ) -> Option<Result<Vec<ReceivedMessage>, QueueError>> {
+        let receiving = self.consumer.receive(self.slots - in_flight.len());
+        if self.consumer.queue.wait_time().is_zero() {
             return Some(receiving.await);
         }
         tokio::pin!(receiving);
         loop {
             tokio::select! {
                 received = &mut receiving => return Some(received),
-                () = or_tick(in_hand.next_within(TICK), stop) => {}
+                () = or_tick(in_flight.next_within(TICK), stop) => {}
             }
             if *stop.borrow() {
                 return None;
             }
-            self.vitals.beat(in_hand.len(), self.slots);
+            self.health.heartbeat(in_flight.len(), self.slots);
         }
     }
 
-    fn begin(&self, received: Vec<Raw>, in_hand: &mut InHand) {
-        for raw in received {
-            let (consumer, delivery) = (self.consumer.clone(), raw.delivery.clone());
-            in_hand.spawn(delivery, async move {
-                if let Err(error) = consumer.work_off(raw).await {
-                    tracing::warn!(%error, "a message was not settled, and comes again");
+    fn start(&self, received: Vec<ReceivedMessage>, in_flight: &mut InFlightMessages) {
+        for message in received {
+            let (consumer, delivery) = (self.consumer.clone(), message.delivery.clone());
+            in_flight.spawn(delivery, async move {
+                if let Err(error) = consumer.handle(message).await {
+                    tracing::warn!(%error, "failed to settle a message; it is delivered again after its visibility timeout");
                 }
             });
         }
     }
 
-    /// Whether nothing is left to do, now or later, by anybody.
-    async fn is_done(&self) -> bool {
-        match self.consumer.queue.depth().await {
-            Ok(depth) => depth.waiting + depth.leased + depth.delayed == 0,
-            Err(QueueError::Unavailable(_) | QueueError::Denied(_) | QueueError::LeaseLost(_)) => false,
-        }
+    /// Returns whether no message is waiting, in flight or delayed, in any worker.
+    async fn is_queue_empty(&self) -> bool {
+        let depth = self.consumer.queue.depth().await;
+        depth.is_ok_and(|depth| depth.waiting + depth.leased + depth.delayed == 0)
     }
 }
 
-/// Waits for this, but not so long that nobody sees a sign of life, and not once told to stop.
+/// Runs the future until it ends, a tick passes, or the worker is told to stop.
 async fn or_tick<T>(work: impl Future<Output = T>, stop: &mut watch::Receiver<bool>) {
     tokio::select! {
         _ = work => {}

@@ -7,17 +7,17 @@ use tokio::{
     sync::watch,
 };
 
-/// Hears signals: the first asks to stop, the second stops at once.
+/// Handles signals: the first stops gracefully, the second at once.
 pub struct Shutdown {
-    asked: watch::Sender<bool>,
+    requested: watch::Sender<bool>,
 }
 
 impl Shutdown {
-    /// Listens from now on.
+    /// Starts listening for signals.
     pub fn listen() -> io::Result<Self> {
         let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-        let (asked, _) = watch::channel(false);
-        let sender = asked.clone();
+        let (requested, _) = watch::channel(false);
+        let sender = requested.clone();
         tokio::spawn(async move {
             loop {
                 let (name, code) = tokio::select! {
@@ -26,22 +26,22 @@ impl Shutdown {
                 };
                 if sender.send_replace(true) {
                     tracing::warn!(signal = name, "stopping at once");
-                    // What is in hand is free as soon as this process has ended.
+                    // Leases of the embedded queue end with the process.
                     std::process::exit(code);
                 }
-                tracing::info!(signal = name, "stopping; once more stops at once");
+                tracing::info!(signal = name, "stopping; a second signal stops at once");
             }
         });
-        Ok(Self { asked })
+        Ok(Self { requested })
     }
 
-    /// Tells whether to stop.
+    /// Returns a receiver of the request to stop.
     pub fn watch(&self) -> watch::Receiver<bool> {
-        self.asked.subscribe()
+        self.requested.subscribe()
     }
 
-    /// Stops everybody who watches.
+    /// Requests a stop.
     pub fn stop(&self) {
-        self.asked.send_replace(true);
+        self.requested.send_replace(true);
     }
 }

@@ -1,4 +1,4 @@
-//! Three paths by which whoever runs a worker sees how it is.
+//! The HTTP server for health checks and metrics: `/healthz`, `/readyz` and `/metrics`.
 
 use std::{convert::Infallible, io, net::SocketAddr, pin::pin, sync::Arc, time::Duration};
 
@@ -20,40 +20,40 @@ use tokio::{
 
 use super::metrics;
 
-/// Whoever comes beyond these waits until one ends.
-const MOST_CONNECTIONS: usize = 32;
-/// For the headers of a request, also of the next one on a connection that is kept.
-const HEADER_TIME: Duration = Duration::from_secs(5);
-/// For all requests of a connection, so that a client who never reads its answers does not stay.
-const CONNECTION_TIME: Duration = Duration::from_secs(10);
-const MOST_HEADER_BYTES: usize = 16 * 1024;
+/// Further connections wait until one ends.
+const MAX_CONNECTIONS: usize = 32;
+/// Timeout for the headers of a request, also of the next request on a kept-alive connection.
+const HEADER_TIMEOUT: Duration = Duration::from_secs(5);
+/// Timeout for all requests of a connection, so that a client that never reads its responses is dropped.
+const CONNECTION_TIMEOUT: Duration = Duration::from_secs(10);
+const MAX_HEADER_BYTES: usize = 16 * 1024;
 
-/// What the server asks. Answers come from memory: it waits for them.
+/// State of the worker. Implementations answer from memory and must not block.
 pub trait Health: Send + Sync + 'static {
-    /// Ok: may receive work. Err: why not.
+    /// Whether the worker can receive messages; the error says why not.
     fn ready(&self) -> Result<(), String>;
-    /// Ok: is working. Err: why it should be started anew.
+    /// Whether the worker makes progress; the error says why it should be restarted.
     fn alive(&self) -> Result<(), String>;
-    /// The text of all metrics, of type [`metrics::CONTENT_TYPE`].
+    /// Returns all metrics as text, of type [`metrics::CONTENT_TYPE`].
     fn metrics(&self) -> String;
 }
 
-/// Answers `/healthz`, `/readyz` and `/metrics` until it is dropped.
+/// Serves `/healthz`, `/readyz` and `/metrics` until dropped.
 pub struct HealthServer {
     address: SocketAddr,
     accepting: JoinHandle<()>,
 }
 
 impl HealthServer {
-    /// Listens on an address such as `127.0.0.1:9090`, or on a free port of the same host if that one is in use:
-    /// several workers on one machine have the same settings.
+    /// Listens on an address such as `127.0.0.1:9090`. If the port is in use, listens on a free port of the same host:
+    /// several workers on one machine share their settings.
     pub async fn start(listen: &str, health: Arc<dyn Health>) -> io::Result<Self> {
         let listener = bind(listen).await?;
         let address = listener.local_addr()?;
         Ok(Self { address, accepting: tokio::spawn(accept(listener, health)) })
     }
 
-    /// Where it listens.
+    /// Returns the address it listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -61,39 +61,39 @@ impl HealthServer {
 
 impl Drop for HealthServer {
     fn drop(&mut self) {
-        self.accepting.abort(); // and with it the connections, which it owns
+        self.accepting.abort(); // also closes the connections, which the task owns
     }
 }
 
 async fn bind(listen: &str) -> io::Result<TcpListener> {
-    let mut problem = io::Error::new(io::ErrorKind::AddrNotAvailable, "the name of the host has no address");
+    let mut last_error = io::Error::new(io::ErrorKind::AddrNotAvailable, "the host name has no address");
     for address in lookup_host(listen).await? {
         match TcpListener::bind(address).await {
             Ok(listener) => return Ok(listener),
             Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
                 let listener = TcpListener::bind((address.ip(), 0)).await?;
                 let instead = listener.local_addr()?;
-                tracing::warn!(wanted = %address, %instead, "the port for health and metrics is in use, taking another");
+                tracing::warn!(wanted = %address, %instead, "port for health checks and metrics is in use, listening on another port");
                 return Ok(listener);
             }
-            Err(error) => problem = error,
+            Err(error) => last_error = error,
         }
     }
-    Err(problem)
+    Err(last_error)
 }
 
 async fn accept(listener: TcpListener, health: Arc<dyn Health>) {
     let mut connections = JoinSet::new();
     loop {
         while connections.try_join_next().is_some() {}
-        if connections.len() >= MOST_CONNECTIONS {
+        if connections.len() >= MAX_CONNECTIONS {
             connections.join_next().await;
         }
         match listener.accept().await {
             Ok((stream, _)) => drop(connections.spawn(serve(stream, Arc::clone(&health)))),
             Err(error) => {
-                // Most likely out of file descriptors, which only time mends.
-                tracing::warn!(%error, "cannot accept a connection for health and metrics");
+                // Most likely out of file descriptors; wait until some are closed.
+                tracing::warn!(%error, "failed to accept a connection for health checks and metrics");
                 sleep(Duration::from_secs(1)).await;
             }
         }
@@ -106,21 +106,21 @@ async fn serve(stream: TcpStream, health: Arc<dyn Health>) {
         async move { Ok::<_, Infallible>(response) }
     });
     let mut http = http1::Builder::new();
-    http.timer(TokioTimer::new()).header_read_timeout(HEADER_TIME).max_buf_size(MOST_HEADER_BYTES);
+    http.timer(TokioTimer::new()).header_read_timeout(HEADER_TIMEOUT).max_buf_size(MAX_HEADER_BYTES);
     let mut connection = pin!(http.serve_connection(TokioIo::new(stream), service));
-    let ended = match timeout(CONNECTION_TIME, connection.as_mut()).await {
+    let ended = match timeout(CONNECTION_TIMEOUT, connection.as_mut()).await {
         Ok(ended) => ended,
         Err(_) => {
             connection.as_mut().graceful_shutdown();
-            timeout(HEADER_TIME, connection).await.unwrap_or(Ok(()))
+            timeout(HEADER_TIMEOUT, connection).await.unwrap_or(Ok(()))
         }
     };
     if let Err(error) = ended {
-        tracing::debug!(%error, "a connection for health and metrics broke off");
+        tracing::debug!(%error, "connection for health checks and metrics failed");
     }
 }
 
-/// Of the answer to HEAD, hyper sends the headers only.
+/// Returns the response; hyper omits the body for HEAD.
 fn respond(method: &Method, path: &str, health: &dyn Health) -> Response<Full<Bytes>> {
     if !matches!(path, "/healthz" | "/readyz" | "/metrics") {
         return json(StatusCode::NOT_FOUND, r#"{"status":"not_found"}"#.to_owned());

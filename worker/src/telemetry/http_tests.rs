@@ -1,4 +1,4 @@
-//! Clients that speak HTTP by hand.
+//! Tests with raw HTTP requests.
 
 use std::{
     io::{Read, Write},
@@ -8,7 +8,7 @@ use std::{
 
 use super::*;
 
-/// Is ready and alive unless it has a reason not to be.
+/// Always alive, and ready unless it holds a reason.
 struct Fixed(Option<&'static str>);
 
 impl Health for Fixed {
@@ -30,12 +30,12 @@ async fn server(health: Fixed) -> HealthServer {
 }
 
 fn connect(server: &HealthServer) -> TcpStream {
-    let stream = TcpStream::connect(server.address()).expect("somebody listens");
+    let stream = TcpStream::connect(server.address()).expect("the server listens");
     stream.set_read_timeout(Some(Duration::from_secs(30))).expect("a timeout can be set");
     stream
 }
 
-/// Everything the server says until it closes the connection.
+/// Reads until the server closes the connection.
 fn rest(mut stream: TcpStream) -> String {
     let mut text = String::new();
     stream.read_to_string(&mut text).expect("the server closes the connection");
@@ -70,7 +70,7 @@ async fn paths_and_methods() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn who_is_not_ready_says_why_and_lives() {
+async fn an_unready_worker_reports_the_reason_and_stays_alive() {
     let server = server(Fixed(Some("the \"table\" is away"))).await;
     let body = r#"{"status":"unavailable","reason":"the \"table\" is away"}"#;
     check(&ask(&server, "GET /readyz"), "503", "content-type: application/json", body);
@@ -78,7 +78,7 @@ async fn who_is_not_ready_says_why_and_lives() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn a_connection_is_kept_for_the_next_request() {
+async fn a_connection_is_kept_alive_for_the_next_request() {
     let server = server(Fixed(None)).await;
     let mut stream = connect(&server);
     let request = "GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n";
@@ -90,17 +90,17 @@ async fn a_connection_is_kept_for_the_next_request() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn slow_clients_hold_nothing_for_long() {
+async fn slow_clients_do_not_block_others_for_long() {
     let server = server(Fixed(None)).await;
     let started = Instant::now();
-    let slow: Vec<_> = (0..MOST_CONNECTIONS + 4).map(|_| connect(&server)).collect();
+    let slow: Vec<_> = (0..MAX_CONNECTIONS + 4).map(|_| connect(&server)).collect();
     for mut stream in &slow {
         stream.write_all(b"GET /healthz HT").expect("the server or the system takes it");
     }
-    assert!(ask(&server, "GET /healthz").starts_with("HTTP/1.1 200"), "somebody else is served");
+    assert!(ask(&server, "GET /healthz").starts_with("HTTP/1.1 200"), "another client is served");
     let waited = started.elapsed();
-    assert!(waited >= HEADER_TIME / 2, "at most {MOST_CONNECTIONS} are served at once: {waited:?}");
-    assert!(waited < HEADER_TIME * 3, "slow ones are dropped: {waited:?}");
+    assert!(waited >= HEADER_TIMEOUT / 2, "at most {MAX_CONNECTIONS} are served at once: {waited:?}");
+    assert!(waited < HEADER_TIMEOUT * 3, "slow clients are dropped: {waited:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
@@ -113,13 +113,13 @@ async fn a_port_in_use_is_replaced_by_a_free_one() {
 }
 
 #[tokio::test]
-async fn an_address_that_makes_no_sense_is_an_error() {
+async fn an_invalid_listen_address_is_an_error() {
     assert!(HealthServer::start("9090", Arc::new(Fixed(None))).await.is_err());
-    assert!(HealthServer::start("192.0.2.1:0", Arc::new(Fixed(None))).await.is_err(), "of another machine");
+    assert!(HealthServer::start("192.0.2.1:0", Arc::new(Fixed(None))).await.is_err(), "an address of another machine");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn dropping_stops_it_and_its_connections() {
+async fn dropping_the_server_closes_its_connections() {
     let server = server(Fixed(None)).await;
     let address = server.address();
     let mut open = connect(&server);
@@ -132,5 +132,5 @@ async fn dropping_stops_it_and_its_connections() {
     while TcpStream::connect(address).is_ok() {
         sleep(Duration::from_millis(10)).await;
     }
-    assert!(dropped.elapsed() < HEADER_TIME, "at once, not when the connection is idle for too long");
+    assert!(dropped.elapsed() < HEADER_TIMEOUT, "closed at once, not after the idle timeout");
 }

@@ -1,4 +1,4 @@
-//! Logs as one flat JSON object a line, for machines that read them.
+//! Logs as one flat JSON object per line.
 
 use std::{
     error::Error,
@@ -23,15 +23,16 @@ use tracing_subscriber::{
     registry::LookupSpan,
 };
 
-/// Writes every event with the fields of all spans around it at the top level: the innermost wins, the event before all.
-/// The layer of `tracing-subscriber` nests them, where a search for the lines of one photo does not find them.
+/// Writes every event with the fields of all enclosing spans at the top level. The event's own fields win over those of
+/// spans, and inner spans over outer ones. The JSON layer of `tracing-subscriber` nests span fields, where a search for
+/// the lines of one photo does not find them.
 pub struct JsonLines<W>(W);
 
-/// What every line has. A field that is called the same gets an underscore.
-const OWN: [&str; 4] = ["timestamp", "level", "message", "target"];
+/// Fields of every line. Another field of the same name gets a trailing underscore.
+const RESERVED_FIELDS: [&str; 4] = ["timestamp", "level", "message", "target"];
 
 impl<W> JsonLines<W> {
-    /// Writes each line at once, so that lines of several threads do not mix.
+    /// Returns a layer that writes each line in one call, so that lines of several threads do not mix.
     pub fn new(writer: W) -> Self {
         Self(writer)
     }
@@ -51,7 +52,7 @@ where
     }
 
     fn on_record(&self, id: &Id, values: &Record<'_>, context: Context<'_, S>) {
-        // Values are read before the span is locked: reading them may log.
+        // Record the values before locking the span: formatting a value may log.
         let mut later = Fields::default();
         values.record(&mut later);
         if let Some(span) = context.span(id)
@@ -75,16 +76,18 @@ where
 
         let metadata = event.metadata();
         let own = [now().into(), metadata.level().as_str().to_lowercase().into(), message, metadata.target().into()];
-        let line = line(OWN.map(str::to_owned).into_iter().zip(own).chain(fields.into_iter().map(|(name, value)| {
-            let taken = OWN.contains(&name.as_str());
-            (if taken { name + "_" } else { name }, value)
-        })));
-        // There is nobody left to tell that this failed.
+        let line = line(RESERVED_FIELDS.map(str::to_owned).into_iter().zip(own).chain(fields.into_iter().map(
+            |(name, value)| {
+                let is_reserved = RESERVED_FIELDS.contains(&name.as_str());
+                (if is_reserved { name + "_" } else { name }, value)
+            },
+        )));
+        // A failure to write the log cannot be logged.
         let _ = self.0.make_writer_for(metadata).write_all(line.as_bytes());
     }
 }
 
-/// By hand, because a map of `serde_json` would sort the time in among the rest.
+/// Formats the line by hand: a `serde_json` map would sort the timestamp among the other fields.
 fn line(fields: impl Iterator<Item = (String, Value)>) -> String {
     let mut line = String::new();
     for (name, value) in fields {

@@ -1,4 +1,4 @@
-//! Logs go to standard error: lines for humans, or JSON for machines.
+//! Logging to standard error, as text or JSON.
 
 use std::{
     env,
@@ -17,92 +17,92 @@ use tracing_subscriber::{
 
 use super::json_lines::JsonLines;
 
-/// Who logs.
+/// The defaults for level and format.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Style {
-    /// A command that somebody waits for: warnings, always readable.
+pub enum LogProfile {
+    /// An interactive command: warnings, as text.
     Command,
-    /// A worker that runs for long: what it does, in JSON unless somebody watches.
+    /// A service: informational messages, as JSON unless standard error is a terminal.
     Worker,
 }
 
-/// Logs from now on. `SPARKS_LOG` asks for more or less (`debug`, `sparks_engine=trace,warn`, ...) and
-/// `SPARKS_LOG_FORMAT` for the form (`json` or `text`).
-pub fn start(style: Style) {
-    let terminal = io::stderr().is_terminal();
+/// Starts logging. `SPARKS_LOG` sets the level (`debug`, `sparks_engine=trace,warn`, ...), `SPARKS_LOG_FORMAT` the format
+/// (`json` or `text`).
+pub fn start(profile: LogProfile) {
+    let is_terminal = io::stderr().is_terminal();
     let variable = |name| env::var(name).unwrap_or_default();
-    let choice = Choice::of(style, terminal, &variable("SPARKS_LOG"), &variable("SPARKS_LOG_FORMAT"));
-    let lines = lines(choice.form, terminal, io::stderr);
-    tracing_subscriber::registry().with(lines.with_filter(choice.filter)).init();
-    for wrong in choice.wrong {
-        tracing::warn!("{wrong}");
+    let config = LogConfig::of(profile, is_terminal, &variable("SPARKS_LOG"), &variable("SPARKS_LOG_FORMAT"));
+    let layer = log_layer(config.format, is_terminal, io::stderr);
+    tracing_subscriber::registry().with(layer.with_filter(config.filter)).init();
+    for warning in config.warnings {
+        tracing::warn!("{warning}");
     }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Form {
-    /// The spans come first in a line.
+enum LogFormat {
+    /// Text with the spans before the message.
     Full,
-    /// The message comes first.
+    /// Text with the message before the spans.
     Compact,
     Json,
 }
 
-struct Choice {
-    form: Form,
-    filter: Wanted,
-    /// What is said and was not understood.
-    wrong: Vec<String>,
+struct LogConfig {
+    format: LogFormat,
+    filter: LogFilter,
+    /// Values of the environment that were not understood.
+    warnings: Vec<String>,
 }
 
-impl Choice {
-    fn of(style: Style, terminal: bool, log: &str, format: &str) -> Self {
-        let mut wrong = Vec::new();
-        let (level, text) = match style {
-            Style::Command => (LevelFilter::WARN, Form::Full),
-            Style::Worker => (LevelFilter::INFO, Form::Compact),
+impl LogConfig {
+    fn of(profile: LogProfile, is_terminal: bool, log: &str, format: &str) -> Self {
+        let mut warnings = Vec::new();
+        let (level, text) = match profile {
+            LogProfile::Command => (LevelFilter::WARN, LogFormat::Full),
+            LogProfile::Worker => (LevelFilter::INFO, LogFormat::Compact),
         };
         let filter = (!log.is_empty()).then(|| log.parse::<Targets>()).and_then(|parsed| {
-            parsed.inspect_err(|error| wrong.push(format!("`SPARKS_LOG` is {log:?}: {error}"))).ok()
+            parsed.inspect_err(|error| warnings.push(format!("`SPARKS_LOG` is {log:?}: {error}"))).ok()
         });
-        let form = match format {
-            "json" => Form::Json,
+        let format = match format {
+            "json" => LogFormat::Json,
             "text" => text,
             _ => {
                 if !format.is_empty() {
-                    wrong.push(format!("`SPARKS_LOG_FORMAT` is {format:?}, expected `json` or `text`"));
+                    warnings.push(format!("`SPARKS_LOG_FORMAT` is {format:?}, expected `json` or `text`"));
                 }
-                if style == Style::Worker && !terminal { Form::Json } else { text }
+                if profile == LogProfile::Worker && !is_terminal { LogFormat::Json } else { text }
             }
         };
-        let filter = Wanted(filter.unwrap_or_else(|| Targets::new().with_default(level)));
-        Self { form, filter, wrong }
+        let filter = LogFilter(filter.unwrap_or_else(|| Targets::new().with_default(level)));
+        Self { format, filter, warnings }
     }
 }
 
-fn lines<S, W>(form: Form, colours: bool, writer: W) -> Box<dyn Layer<S> + Send + Sync>
+fn log_layer<S, W>(format: LogFormat, colours: bool, writer: W) -> Box<dyn Layer<S> + Send + Sync>
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
     W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
 {
-    match form {
-        Form::Full => tracing_subscriber::fmt::layer().with_writer(writer).with_ansi(colours).boxed(),
-        Form::Compact => tracing_subscriber::fmt::layer().compact().with_writer(writer).with_ansi(colours).boxed(),
-        Form::Json => JsonLines::new(writer).boxed(),
+    match format {
+        LogFormat::Full => tracing_subscriber::fmt::layer().with_writer(writer).with_ansi(colours).boxed(),
+        LogFormat::Compact => tracing_subscriber::fmt::layer().compact().with_writer(writer).with_ansi(colours).boxed(),
+        LogFormat::Json => JsonLines::new(writer).boxed(),
     }
 }
 
-/// Events as asked for. Our own spans are there in any case: they say which photo a warning is about, and `warn` alone
-/// would leave them out.
-struct Wanted(Targets);
+/// Filters events by level and target. Our own spans always pass: they say which photo a warning is about, and the level
+/// `warn` alone would remove them.
+struct LogFilter(Targets);
 
-impl Wanted {
+impl LogFilter {
     fn is_context(metadata: &Metadata<'_>) -> bool {
         metadata.is_span() && *metadata.level() <= Level::INFO && metadata.target().starts_with("sparks")
     }
 }
 
-impl<S> Filter<S> for Wanted {
+impl<S> Filter<S> for LogFilter {
     fn enabled(&self, metadata: &Metadata<'_>, context: &Context<'_, S>) -> bool {
         Self::is_context(metadata) || Filter::<S>::enabled(&self.0, metadata, context)
     }

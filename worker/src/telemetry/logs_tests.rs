@@ -1,4 +1,4 @@
-//! What is written, by lines that are read again.
+//! Tests that parse the written log lines.
 
 use std::{
     io::Write,
@@ -16,7 +16,7 @@ struct Buffer(Arc<Mutex<Vec<u8>>>);
 
 impl Write for Buffer {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().expect("nobody panicked").write(bytes)
+        self.0.lock().expect("the lock is not poisoned").write(bytes)
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -25,16 +25,16 @@ impl Write for Buffer {
 }
 
 impl Buffer {
-    /// Logs of this thread come here until the guard is dropped.
-    fn start(&self, form: Form, log: &str) -> DefaultGuard {
+    /// Captures the logs of this thread until the guard is dropped.
+    fn start(&self, format: LogFormat, log: &str) -> DefaultGuard {
         let buffer = self.clone();
-        let choice = Choice::of(Style::Worker, false, log, "");
-        let lines = lines(form, false, move || buffer.clone());
-        tracing_subscriber::registry().with(lines.with_filter(choice.filter)).set_default()
+        let config = LogConfig::of(LogProfile::Worker, false, log, "");
+        let layer = log_layer(format, false, move || buffer.clone());
+        tracing_subscriber::registry().with(layer.with_filter(config.filter)).set_default()
     }
 
     fn text(&self) -> String {
-        String::from_utf8(self.0.lock().expect("nobody panicked").clone()).expect("text")
+        String::from_utf8(self.0.lock().expect("the lock is not poisoned").clone()).expect("text")
     }
 
     fn lines(&self) -> Vec<Value> {
@@ -43,9 +43,9 @@ impl Buffer {
 }
 
 #[tokio::test]
-async fn fields_of_spans_are_in_every_line_also_across_awaits() {
+async fn every_line_has_the_fields_of_its_spans_across_awaits() {
     let buffer = Buffer::default();
-    let guard = buffer.start(Form::Json, "");
+    let guard = buffer.start(LogFormat::Json, "");
     let photo = |id: &'static str, number: u64| {
         async move {
             tracing::info!("begun");
@@ -80,9 +80,9 @@ async fn fields_of_spans_are_in_every_line_also_across_awaits() {
 }
 
 #[test]
-fn a_line_has_its_own_fields_first_and_nothing_replaces_them() {
+fn reserved_fields_come_first_and_are_never_replaced() {
     let buffer = Buffer::default();
-    let guard = buffer.start(Form::Json, "");
+    let guard = buffer.start(LogFormat::Json, "");
     let span = info_span!("photo", message = "m1", level = 7, later = tracing::field::Empty, r#type = "x").entered();
     span.record("later", true);
     tracing::info!(target: "sparks", timestamp = "never", "said \"so\"\n{}", 1);
@@ -96,26 +96,26 @@ fn a_line_has_its_own_fields_first_and_nothing_replaces_them() {
 }
 
 #[test]
-fn errors_are_told_with_their_causes() {
+fn errors_are_logged_with_their_causes() {
     let buffer = Buffer::default();
-    let guard = buffer.start(Form::Json, "");
+    let guard = buffer.start(LogFormat::Json, "");
     let cause = io::Error::other("the disk is full");
     let error = sparks_config::ConfigError::Unreadable { path: "sparks.toml".into(), source: cause };
     tracing::error!(error = &error as &dyn std::error::Error);
     drop(guard);
     let line = &buffer.lines()[0];
     assert!(line["error"].as_str().is_some_and(|text| text.ends_with(": the disk is full")), "{line}");
-    assert_eq!(line["message"], "", "there is no text");
+    assert_eq!(line["message"], "", "the message is empty");
 }
 
 #[test]
-fn a_filter_leaves_the_fields_of_our_spans() {
+fn a_level_filter_keeps_the_fields_of_our_spans() {
     let buffer = Buffer::default();
-    let guard = buffer.start(Form::Json, "warn");
+    let guard = buffer.start(LogFormat::Json, "warn");
     let spans =
         (info_span!("photo", image = "i1").entered(), info_span!(target: "other", "call", host = "h").entered());
-    tracing::info!("not asked for");
-    tracing::warn!("asked for");
+    tracing::info!("below the level");
+    tracing::warn!("at the level");
     drop((spans, guard));
     let lines = buffer.lines();
     assert_eq!(lines.len(), 1);
@@ -123,10 +123,10 @@ fn a_filter_leaves_the_fields_of_our_spans() {
 }
 
 #[test]
-fn lines_for_humans_show_the_fields_of_spans() {
-    for form in [Form::Full, Form::Compact] {
+fn text_lines_show_the_fields_of_spans() {
+    for format in [LogFormat::Full, LogFormat::Compact] {
         let buffer = Buffer::default();
-        let guard = buffer.start(form, "");
+        let guard = buffer.start(format, "");
         info_span!("photo", message_id = "m1").in_scope(|| tracing::info!(took = 3, "committed"));
         drop(guard);
         let text = buffer.text();
@@ -138,29 +138,29 @@ fn lines_for_humans_show_the_fields_of_spans() {
 }
 
 #[test]
-fn who_logs_where_and_what_is_asked_for_choose_the_form() {
-    let form = |style, terminal, format| Choice::of(style, terminal, "", format).form;
-    assert_eq!(form(Style::Command, true, ""), Form::Full);
-    assert_eq!(form(Style::Command, false, ""), Form::Full);
-    assert_eq!(form(Style::Command, false, "json"), Form::Json);
-    assert_eq!(form(Style::Worker, true, ""), Form::Compact);
-    assert_eq!(form(Style::Worker, false, ""), Form::Json);
-    assert_eq!(form(Style::Worker, true, "json"), Form::Json);
-    assert_eq!(form(Style::Worker, false, "text"), Form::Compact);
+fn the_format_follows_profile_terminal_and_environment() {
+    let format = |profile, is_terminal, format| LogConfig::of(profile, is_terminal, "", format).format;
+    assert_eq!(format(LogProfile::Command, true, ""), LogFormat::Full);
+    assert_eq!(format(LogProfile::Command, false, ""), LogFormat::Full);
+    assert_eq!(format(LogProfile::Command, false, "json"), LogFormat::Json);
+    assert_eq!(format(LogProfile::Worker, true, ""), LogFormat::Compact);
+    assert_eq!(format(LogProfile::Worker, false, ""), LogFormat::Json);
+    assert_eq!(format(LogProfile::Worker, true, "json"), LogFormat::Json);
+    assert_eq!(format(LogProfile::Worker, false, "text"), LogFormat::Compact);
 }
 
 #[test]
-fn what_is_not_understood_is_told_and_changes_nothing() {
-    let choice = Choice::of(Style::Command, false, "sparks=loud", "yaml");
-    assert_eq!(choice.form, Form::Full);
+fn invalid_environment_values_warn_and_change_nothing() {
+    let config = LogConfig::of(LogProfile::Command, false, "sparks=loud", "yaml");
+    assert_eq!(config.format, LogFormat::Full);
     assert!(
-        choice.filter.0.would_enable("sparks", &Level::WARN) && !choice.filter.0.would_enable("sparks", &Level::INFO)
+        config.filter.0.would_enable("sparks", &Level::WARN) && !config.filter.0.would_enable("sparks", &Level::INFO)
     );
-    assert_eq!(choice.wrong.len(), 2);
-    assert_eq!(choice.wrong[1], "`SPARKS_LOG_FORMAT` is \"yaml\", expected `json` or `text`");
-    let level = Choice::of(Style::Worker, false, "sparks=debug,error", "text");
+    assert_eq!(config.warnings.len(), 2);
+    assert_eq!(config.warnings[1], "`SPARKS_LOG_FORMAT` is \"yaml\", expected `json` or `text`");
+    let level = LogConfig::of(LogProfile::Worker, false, "sparks=debug,error", "text");
     assert!(
         level.filter.0.would_enable("sparks", &Level::DEBUG) && !level.filter.0.would_enable("hyper", &Level::INFO)
     );
-    assert!(level.wrong.is_empty());
+    assert!(level.warnings.is_empty());
 }

@@ -1,4 +1,4 @@
-//! The numbers of a worker, in the text that Prometheus reads.
+//! Metrics of a worker in the OpenMetrics text format, which Prometheus scrapes.
 
 use std::{
     sync::{
@@ -14,7 +14,7 @@ use prometheus_client::{
     registry::{Registry, Unit},
 };
 
-/// What [`Metrics::encode`] writes.
+/// The content type of [`Metrics::encode`].
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 const OUTCOMES: [&str; 7] = ["committed", "already_committed", "rejected", "outdated", "deleted", "ignored", "profile"];
@@ -22,14 +22,14 @@ const STAGES: [&str; 6] = ["look_up", "fetch", "render", "analyze", "commit", "e
 const SETTLEMENTS: [&str; 5] = ["done", "retry", "wait", "release", "dead"];
 const CLASSES: [&str; 3] = ["transient", "not_yet", "unavailable"];
 
-/// From a look into memory to a photo that is almost given up, in seconds.
+/// Histogram buckets in seconds: from a lookup in memory to a photo that nearly reaches its timeout.
 const BUCKETS: [f64; 15] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0];
 
-/// All metrics of a worker; clones count into the same.
+/// All metrics of a worker; clones share their values.
 #[derive(Clone)]
 pub struct Metrics(Arc<Inner>);
 
-/// One label and its value. Values are literals, so the number of series is bounded.
+/// One label and its value. Values are static strings, so the number of series is bounded.
 type Label = [(&'static str, &'static str); 1];
 type Number = Gauge<u64, AtomicU64>;
 
@@ -51,7 +51,7 @@ struct Inner {
 }
 
 impl Metrics {
-    /// Everything at zero. Series whose labels are known exist from the start, so that a rate sees the first event.
+    /// Returns metrics at zero. Series with known labels exist from the start, so that a rate includes the first event.
     pub fn new() -> Self {
         let inner = Inner {
             registry: Registry::with_prefix("sparks"),
@@ -79,107 +79,120 @@ impl Metrics {
         metrics
     }
 
-    /// A photo came to its end.
-    pub fn photo(&self, outcome: &'static str) {
+    /// Counts a processed photo.
+    pub fn record_photo(&self, outcome: &'static str) {
         self.0.photos.get_or_create(&[("outcome", outcome)]).inc();
     }
 
-    /// A stage of a photo is over.
-    pub fn stage(&self, stage: &'static str, took: Duration) {
+    /// Records the duration of a stage.
+    pub fn record_stage(&self, stage: &'static str, took: Duration) {
         self.0.stages.get_or_create(&[("stage", stage)]).observe(took.as_secs_f64());
     }
 
-    /// A message was settled with the queue.
-    pub fn settled(&self, settlement: &'static str) {
+    /// Counts a message settled with the queue.
+    pub fn record_settlement(&self, settlement: &'static str) {
         self.0.messages.get_or_create(&[("settlement", settlement)]).inc();
     }
 
-    /// Something will be tried again.
-    pub fn retried(&self, class: &'static str) {
+    /// Counts a failure that will be retried.
+    pub fn record_retry(&self, class: &'static str) {
         self.0.retries.get_or_create(&[("class", class)]).inc();
     }
 
-    /// How many commits were decided again so far. A lower total than before changes nothing.
+    /// Sets the total number of commit conflicts. A lower total than before is ignored.
     pub fn set_conflicts(&self, total: u64) {
         self.0.conflicts.inner().fetch_max(total, Ordering::Relaxed);
     }
 
-    /// Messages that may be received now, that somebody works on, and that come later.
+    /// Sets the number of messages that are visible, in flight and delayed.
     pub fn set_queue(&self, waiting: u64, leased: u64, delayed: u64) {
         for (state, messages) in [("waiting", waiting), ("leased", leased), ("delayed", delayed)] {
             self.0.queue.get_or_create(&[("state", state)]).set(messages);
         }
     }
 
-    /// The age of the oldest message in the queue; 0 if there is none.
+    /// Sets the age of the oldest message in the queue; 0 if it is empty.
     pub fn set_queue_oldest(&self, seconds: f64) {
         self.0.queue_oldest.set(seconds);
     }
 
-    /// Messages that were given up.
+    /// Sets the number of dead letters.
     pub fn set_dead_letters(&self, messages: u64) {
         self.0.dead_letters.set(messages);
     }
 
-    /// What faces are compared with.
+    /// Sets the size of the gallery.
     pub fn set_gallery(&self, templates: u64, persons: u64) {
         self.0.gallery_templates.set(templates);
         self.0.gallery_persons.set(persons);
     }
 
-    /// Photos in work, and how many more there may be.
+    /// Sets the number of photos being processed and of free slots.
     pub fn set_slots(&self, busy: u64, free: u64) {
         for (state, slots) in [("busy", busy), ("free", free)] {
             self.0.slots.get_or_create(&[("state", state)]).set(slots);
         }
     }
 
-    /// Whether the worker pauses because what it needs is unavailable.
+    /// Sets whether the circuit breaker is open.
     pub fn set_breaker_open(&self, open: bool) {
         self.0.breaker_open.set(open.into());
     }
 
-    /// All of it as text, of type [`CONTENT_TYPE`].
+    /// Encodes all metrics as text, of type [`CONTENT_TYPE`].
     pub fn encode(&self) -> String {
         let mut text = String::new();
         if let Err(error) = text::encode(&mut text, &self.0.registry) {
-            // The text lacks its end mark, by which whoever reads it knows.
-            tracing::warn!(%error, "cannot write all metrics");
+            // The text lacks its `# EOF`, so that scrapers reject it.
+            tracing::warn!(%error, "failed to encode metrics");
         }
         text
     }
 }
 
 impl Inner {
-    /// Names end as their kind demands, which the registry does: `_total`, `_seconds`, `_info`.
+    /// Registers every metric. The registry appends the suffix of its type: `_total`, `_seconds` or `_info`.
     fn registered(mut self) -> Self {
         let registry = &mut self.registry;
-        registry.register("photos", "Photos that came to their end, by outcome", self.photos.clone());
-        registry.register_with_unit("stage", "Time that a stage of a photo took", Unit::Seconds, self.stages.clone());
-        registry.register("messages", "Messages that were settled, by what the queue was told", self.messages.clone());
-        registry.register("retries", "Failures that will be tried again, by class", self.retries.clone());
-        registry.register("service_calls", "Calls of services that count them, by operation", self.calls.clone());
-        registry.register("conflicts", "Commits that were decided again", self.conflicts.clone());
-        registry.register("queue_messages", "Messages in the queue, by state", self.queue.clone());
-        let oldest = "Age of the oldest message in the queue";
+        registry.register("photos", "Photos processed, by outcome", self.photos.clone());
+        registry.register_with_unit(
+            "stage",
+            "Duration of a processing stage of a photo",
+            Unit::Seconds,
+            self.stages.clone(),
+        );
+        registry.register("messages", "Messages settled with the queue, by settlement", self.messages.clone());
+        registry.register("retries", "Failures that will be retried, by failure class", self.retries.clone());
+        registry.register("service_calls", "Calls to billed external services, by operation", self.calls.clone());
+        registry.register(
+            "conflicts",
+            "Commits that conflicted with another worker and were decided again",
+            self.conflicts.clone(),
+        );
+        registry.register("queue_messages", "Messages in the work queue, by state", self.queue.clone());
+        let oldest = "Age of the oldest message in the work queue";
         registry.register_with_unit("queue_oldest", oldest, Unit::Seconds, self.queue_oldest.clone());
-        registry.register("dead_letters", "Messages that were given up", self.dead_letters.clone());
-        registry.register("gallery_templates", "Faces that persons are known by", self.gallery_templates.clone());
-        registry.register("gallery_persons", "Persons that are known", self.gallery_persons.clone());
-        registry.register("slots", "Photos that may be in work at once, by state", self.slots.clone());
-        let breaker = "Whether the worker pauses because what it needs is unavailable";
+        registry.register("dead_letters", "Messages in the dead-letter queue", self.dead_letters.clone());
+        registry.register("gallery_templates", "Enrolled faces in the gallery", self.gallery_templates.clone());
+        registry.register("gallery_persons", "Persons in the gallery", self.gallery_persons.clone());
+        registry.register("slots", "Slots for photos processed at the same time, by state", self.slots.clone());
+        let breaker = "1 while the worker pauses because a dependency is unavailable, else 0";
         registry.register("breaker_open", breaker, self.breaker_open.clone());
-        registry.register("build", "What is running", Info::new([("version", env!("CARGO_PKG_VERSION"))]));
+        registry.register(
+            "build",
+            "Version of the running worker",
+            Info::new([("version", env!("CARGO_PKG_VERSION"))]),
+        );
         self
     }
 }
 
 impl sparks_engine::Meter for Metrics {
-    fn stage(&self, stage: &'static str, took: Duration) {
-        Metrics::stage(self, stage, took);
+    fn record_stage(&self, stage: &'static str, took: Duration) {
+        Metrics::record_stage(self, stage, took);
     }
 
-    fn call(&self, operation: &'static str) {
+    fn record_call(&self, operation: &'static str) {
         self.0.calls.get_or_create(&[("operation", operation)]).inc();
     }
 }
@@ -189,7 +202,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_text_has_every_metric_with_help_and_type() {
+    fn every_metric_has_help_and_type() {
         let text = Metrics::new().encode();
         for (name, kind) in [
             ("photos", "counter"),
@@ -215,14 +228,14 @@ mod tests {
     }
 
     #[test]
-    fn clones_count_into_the_same() {
+    fn clones_share_their_values() {
         let metrics = Metrics::new();
         let other = metrics.clone();
-        metrics.photo("committed");
-        other.photo("committed");
-        other.stage("render", Duration::from_millis(40));
-        other.settled("done");
-        other.retried("not_yet");
+        metrics.record_photo("committed");
+        other.record_photo("committed");
+        other.record_stage("render", Duration::from_millis(40));
+        other.record_settlement("done");
+        other.record_retry("not_yet");
         other.set_queue(3, 2, 1);
         other.set_queue_oldest(1.5);
         other.set_dead_letters(4);

@@ -1,4 +1,4 @@
-//! What a running worker tells about itself: metrics, health and logs.
+//! Observability of a running worker: metrics, health checks and logs.
 
 pub mod http;
 mod json_lines;

@@ -1,7 +1,7 @@
-//! Uploading a file, as the platform does: an original, a row and a message.
+//! Uploads a file as the platform does: an original, a row and a message.
 
-mod contents;
+mod file_contents;
 mod uploader;
 
-pub use contents::Contents;
-pub use uploader::{Receipt, Submitted, Uploader};
+pub use file_contents::FileContents;
+pub use uploader::{UploadResult, UploadStatus, Uploader};

@@ -1,90 +1,90 @@
-//! From a file to an upload: the platform's part.
+//! Uploads files to a data folder.
 
 use std::{path::Path, sync::Arc};
 
 use sha2::{Digest, Sha256};
-use sparks_domain::{Email, ImageId, RejectCode, Rejection, Source};
+use sparks_domain::{Email, ImageId, RejectCode, Rejection, SourceObject, object_keys};
 use sparks_embedded::{Embedded, FileObjects, Submission};
-use sparks_engine::{Clock, Content, Darkroom, MessageId, Objects, Pipeline, PutMode, Upload};
+use sparks_engine::{Clock, Content, ImageProcessor, MessageId, Objects, Pipeline, PutMode, Upload};
 
-use super::Contents;
+use super::FileContents;
 
-/// Uploads files.
+/// Uploads files to a data folder.
 pub struct Uploader {
-    /// Where to.
+    /// The data folder.
     pub backend: Arc<Embedded>,
     /// The bucket's name.
     pub bucket: String,
-    /// Who tells what a file is.
-    pub darkroom: Arc<dyn Darkroom>,
-    /// Who records what is too large to upload.
+    /// Reads the headers of files.
+    pub image_processor: Arc<dyn ImageProcessor>,
+    /// Records the rejection of files that are too large.
     pub pipeline: Arc<Pipeline>,
-    /// The time.
+    /// The clock.
     pub clock: Arc<dyn Clock>,
-    /// Whose files.
+    /// The owner of the files.
     pub uploader: Email,
-    /// The largest file.
+    /// The maximum size of a file.
     pub max_bytes: u64,
 }
 
-/// A file that is uploaded, or needs not be.
+/// The result of an upload.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Submitted {
-    /// Its photo.
+pub struct UploadResult {
+    /// The image ID.
     pub image: ImageId,
-    /// The name of its message, under which a dead letter is found.
-    pub deduplication: String,
-    /// What came of it so far.
-    pub receipt: Receipt,
+    /// The deduplication ID of its message, by which a dead letter is found.
+    pub deduplication_id: String,
+    /// The status of the photo.
+    pub status: UploadStatus,
 }
 
-/// What came of an upload so far.
+/// The status of an uploaded photo.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Receipt {
-    /// The photo was there before, and nothing is left to do.
+pub enum UploadStatus {
+    /// The photo was uploaded and processed before.
     Duplicate,
-    /// It is done with when this message is.
+    /// The photo is processed once this message is settled.
     Queued(MessageId),
-    /// It cannot be taken, and the log says why.
+    /// The photo is rejected for this reason, which is in the event log.
     Rejected(String),
 }
 
-/// A file whose photo has a name, and that nobody knows of yet.
-pub struct Draft {
+/// A file with its image ID, not uploaded yet.
+pub struct PreparedUpload {
     upload: Upload,
     content: Content,
     bytes: Vec<u8>,
 }
 
-impl Draft {
-    /// Its photo.
+impl PreparedUpload {
+    /// Returns the image ID.
     pub fn image(&self) -> &ImageId {
         &self.upload.image
     }
 
-    /// What there is to say of it without asking anybody.
-    pub fn submitted(&self, receipt: Receipt) -> Submitted {
-        Submitted { image: self.upload.image.clone(), deduplication: self.upload.deduplication(), receipt }
+    /// Returns a result with this status.
+    pub fn result(&self, status: UploadStatus) -> UploadResult {
+        UploadResult { image: self.upload.image.clone(), deduplication_id: self.upload.deduplication_id(), status }
     }
 }
 
 impl Uploader {
-    /// Uploads what was read from this file, unless it is there already or larger than we take.
-    pub async fn upload(&self, path: &Path, contents: Contents) -> anyhow::Result<Submitted> {
+    /// Uploads the contents of the file at this path, unless it was uploaded before or is too large.
+    pub async fn upload(&self, path: &Path, contents: FileContents) -> anyhow::Result<UploadResult> {
         match contents {
-            Contents::Bytes(bytes) => self.submit(self.draft(path, bytes)).await,
-            Contents::TooMany { bytes, hash } => self.refuse(path, bytes, hash).await,
+            FileContents::Bytes(bytes) => self.submit(self.prepare(path, bytes)).await,
+            FileContents::TooLarge { bytes, hash } => self.reject_too_large(path, bytes, hash).await,
         }
     }
 
-    /// Names the photo in these bytes of this file.
-    pub fn draft(&self, path: &Path, bytes: Vec<u8>) -> Draft {
-        let about = self.darkroom.describe(&bytes);
-        let taken = about.taken_at.as_ref().and_then(sparks_domain::TakenAt::unix_seconds);
+    /// Computes the image ID and object key of the file.
+    pub fn prepare(&self, path: &Path, bytes: Vec<u8>) -> PreparedUpload {
+        let info = self.image_processor.inspect(&bytes);
+        let taken = info.taken_at.as_ref().and_then(sparks_domain::TakenAt::unix_seconds);
         let image = self.image_id(taken, &Sha256::digest(&bytes).into());
         let upload = Upload {
             bucket: self.bucket.clone(),
-            key: format!("originals/{image}.{}", about.extension.unwrap_or("jpg")),
+            key: object_keys::original(&image, info.extension.unwrap_or("jpg")),
             image,
             uploader: self.uploader.clone(),
             version: FileObjects::version(&bytes),
@@ -92,33 +92,33 @@ impl Uploader {
             file_name: file_name(path),
             when: self.clock.now(),
         };
-        Draft { upload, content: Content::picture(about.mime_type.unwrap_or("application/octet-stream")), bytes }
+        PreparedUpload { upload, content: Content::image(info.mime_type.unwrap_or("application/octet-stream")), bytes }
     }
 
-    /// Stores the original, then makes its row and its message.
-    pub async fn submit(&self, draft: Draft) -> anyhow::Result<Submitted> {
-        let submitted = draft.submitted(Receipt::Duplicate);
-        let Draft { upload, content, bytes } = draft;
-        let submission = match self.backend.intake.known(&upload).await? {
+    /// Stores the original, then creates its row and its message.
+    pub async fn submit(&self, prepared: PreparedUpload) -> anyhow::Result<UploadResult> {
+        let result = prepared.result(UploadStatus::Duplicate);
+        let PreparedUpload { upload, content, bytes } = prepared;
+        let submission = match self.backend.submitter.find(&upload).await? {
             Some(known) => known,
             None => {
                 self.backend.objects.put(&upload.key, bytes, content, PutMode::IfAbsent).await?;
-                self.backend.intake.submit(upload).await?
+                self.backend.submitter.submit(upload).await?
             }
         };
         Ok(match submission {
-            Submission::Duplicate => submitted,
-            Submission::Queued(message) => Submitted { receipt: Receipt::Queued(message), ..submitted },
+            Submission::Duplicate => result,
+            Submission::Queued(message) => UploadResult { status: UploadStatus::Queued(message), ..result },
         })
     }
 
-    /// A file over the limit is not copied anywhere; the log says why.
-    pub async fn refuse(&self, path: &Path, bytes: u64, hash: [u8; 32]) -> anyhow::Result<Submitted> {
+    /// Records the rejection of a file over the limit in the event log, without storing the file.
+    pub async fn reject_too_large(&self, path: &Path, bytes: u64, hash: [u8; 32]) -> anyhow::Result<UploadResult> {
         let image = self.image_id(None, &hash);
         let version: String = hash.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
-        let deduplication = format!("{image}/{version}");
-        let source = Source {
-            key: format!("originals/{image}.jpg"),
+        let deduplication_id = format!("{image}/{version}");
+        let source = SourceObject {
+            key: object_keys::original(&image, "jpg"),
             version,
             sequencer: None,
             bytes,
@@ -127,11 +127,11 @@ impl Uploader {
         };
         let message = format!("{bytes} bytes are more than the limit of {} (limits.max_bytes)", self.max_bytes);
         let reason = Rejection { code: RejectCode::TooManyBytes, message: message.clone() };
-        self.pipeline.refuse(image.clone(), self.uploader.clone(), source, reason).await?;
-        Ok(Submitted { image, deduplication, receipt: Receipt::Rejected(message) })
+        self.pipeline.reject(image.clone(), self.uploader.clone(), source, reason).await?;
+        Ok(UploadResult { image, deduplication_id, status: UploadStatus::Rejected(message) })
     }
 
-    /// The same file of the same uploader is the same photo, and photos sort by the time they were taken.
+    /// Returns an ID that is a function of uploader and content, and sorts by the time the photo was taken.
     fn image_id(&self, taken: Option<i64>, content: &[u8; 32]) -> ImageId {
         let digest =
             Sha256::new().chain_update(self.uploader.as_str()).chain_update([0]).chain_update(content).finalize();

@@ -1,122 +1,123 @@
-//! What somebody else decided before us, taken over from the table.
+//! Events that adopt persons and tags of a previous worker from the table.
 
 use serde::{Deserialize, Serialize};
 
 use super::Version;
 use crate::{Attributes, Email, FaceBox, FaceId, ImageId, PersonId, Point, Quality, Seq, Timestamp};
 
-/// Numbers that were given out before us are never given out again.
+/// Person numbers allocated by a previous worker were reserved.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NumbersReserved {
     /// Schema version.
     pub v: Version<1>,
-    /// The highest of them: the counter as it stood, or what a row has beyond it.
+    /// The highest of them: the counter's value, or a higher number that a row has.
     pub up_to: u32,
-    /// The identity event the decision was made after.
+    /// The last identity event that the decision is based on.
     pub identity_seq: Seq,
 }
 
-/// A person whom somebody else founded is ours from now on.
+/// A person of a previous worker was adopted.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PersonAdopted {
     /// Schema version.
     pub v: Version<1>,
-    /// The person, under the number they had.
+    /// The person, who keeps their number.
     pub person: PersonId,
-    /// The name they had.
+    /// The display name.
     pub display_name: String,
-    /// Since when they were known.
+    /// When the person was created.
     pub created_at: Timestamp,
-    /// The picture they are shown by.
+    /// The key of the crop.
     pub crop_key: String,
-    /// What was taken over.
+    /// What it was adopted from.
     pub origin: Origin,
-    /// The name of the face in that picture: see [`ImageId::of_crop`].
+    /// The ID of the face in the crop: see [`ImageId::of_crop`].
     pub face: FaceId,
-    /// The analyzer that looked for it.
+    /// The analyzer of the crop.
     pub analyzer: String,
-    /// What it saw there.
-    pub likeness: Likeness,
-    /// The identity event the decision was made after.
+    /// The result of analyzing the crop.
+    pub likeness: CropAnalysis,
+    /// The last identity event that the decision is based on.
     pub identity_seq: Seq,
 }
 
-/// Where something that was taken over stood.
+/// What was adopted from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Origin {
-    /// In rows of the platform's table.
+    /// Rows of the platform's table.
     Table,
 }
 
-/// What a person is known by, or why by nothing.
+/// The face in an adopted person's crop, or why it gives no template.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Likeness {
-    /// The face in their picture.
-    Known(CropFace),
-    /// There is no picture.
+pub enum CropAnalysis {
+    /// The face is a template.
+    #[serde(rename = "known")]
+    Usable(CropFace),
+    /// There is no crop.
     NoCrop,
-    /// The picture cannot be read, and why.
+    /// The crop cannot be decoded, and why.
     Unreadable(String),
-    /// There is no face in it.
+    /// There is no face in the crop.
     NoFace,
-    /// The face is seen too poorly to know anybody by it.
+    /// The quality of the face is too low for a template.
     TooPoor(CropFace),
 }
 
-/// A face in a person's picture. What it looks like is kept elsewhere.
+/// The face in a crop. Its signature is stored elsewhere.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CropFace {
-    /// The version of the picture.
+    /// The version of the crop's object.
     pub version: String,
-    /// Where the face is in it.
+    /// The face's position in the crop.
     #[serde(rename = "box")]
     pub bounds: FaceBox,
     /// Eyes, nose, corners of the mouth.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub landmarks: Vec<Point>,
-    /// How well it can be seen.
+    /// The quality of the face.
     pub quality: Quality,
-    /// How sure the detector is that it is a face.
+    /// The detector's confidence.
     pub confidence: f32,
-    /// The model that made the signature.
+    /// The model that computed the signature.
     pub model: String,
 }
 
-/// The tags of a photo that somebody else gave it are ours from now on.
+/// The tags that a previous worker gave a photo were adopted.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PhotoAdopted {
     /// Schema version.
     pub v: Version<1>,
     /// The photo.
     pub image_id: ImageId,
-    /// Who uploaded it.
+    /// The user who uploaded it.
     pub uploader: Email,
-    /// The original's key, where its row told.
+    /// The original's key, if the IMAGE row has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub original_key: Option<String>,
-    /// `IMAGE.images` as it stood.
+    /// `IMAGE.images` at the adoption.
     #[serde(default, skip_serializing_if = "Attributes::is_empty")]
     pub images: Attributes,
-    /// What was taken over.
+    /// What it was adopted from.
     pub origin: Origin,
-    /// Its tags, by number.
+    /// Its adopted tags, by person number.
     pub taggings: Vec<AdoptedTagging>,
-    /// The event about this photo that this one follows, if it is not the first.
+    /// The preceding event about this photo.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub follows: Option<Seq>,
 }
 
-/// A tag as it stood.
+/// A tag at its adoption.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AdoptedTagging {
-    /// Who is in the photo.
+    /// The tagged person.
     pub person: PersonId,
-    /// `TAGGING.s3Key`, where the row had one.
+    /// `TAGGING.s3Key`, if the row has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub s3_key: Option<String>,
-    /// `TAGGING.images`, where the row had some.
+    /// `TAGGING.images`, if the row has them.
     #[serde(default, skip_serializing_if = "Attributes::is_empty")]
     pub images: Attributes,
     /// `TAGGING.createdAt`.
@@ -124,7 +125,7 @@ pub struct AdoptedTagging {
 }
 
 impl PhotoAdopted {
-    /// The persons in the photo, by number.
+    /// Returns the tagged persons, by number.
     pub fn persons(&self) -> Vec<PersonId> {
         self.taggings.iter().map(|tagging| tagging.person).collect()
     }

@@ -1,20 +1,20 @@
-//! What happens to persons.
+//! Events about persons.
 
 use serde::{Deserialize, Serialize};
 
 use super::Version;
 use crate::{Attributes, Email, EventId, FaceId, ImageId, PersonId, Seq};
 
-/// Strangers got their numbers.
+/// New persons got their numbers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PersonsAllocated {
     /// Schema version.
     pub v: Version<1>,
-    /// The photo they are in.
+    /// The photo that they are in.
     pub image_id: ImageId,
-    /// The event of the photo, committed with this one.
+    /// The photo's event, committed in the same transaction.
     pub photo_event: EventId,
-    /// The counter before.
+    /// The counter before the allocation.
     pub counter: u32,
     /// The new persons, by number.
     pub persons: Vec<Allocation>,
@@ -23,115 +23,118 @@ pub struct PersonsAllocated {
 /// One new person.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Allocation {
-    /// The number they got.
+    /// The person.
     pub person: PersonId,
-    /// Their best face: the crop.
+    /// The face of the best quality, which the crop shows.
     pub face: FaceId,
-    /// The faces they are recognised by.
+    /// The faces that become their templates.
     pub templates: Vec<FaceId>,
 }
 
-/// A person got a name.
+/// A person got another display name.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PersonRenamed {
     /// Schema version.
     pub v: Version<1>,
     /// The person.
     pub person: PersonId,
-    /// The identity event the decision was made after.
+    /// The last identity event that the decision is based on.
     pub identity_seq: Seq,
-    /// The name they had.
+    /// The name before.
     pub from: String,
-    /// The name they have.
+    /// The name from now on.
     pub to: String,
 }
 
-/// Two persons turned out to be one.
+/// Two persons were merged.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PersonsMerged {
     /// Schema version.
     pub v: Version<1>,
-    /// Who both are from now on.
+    /// The person who remains.
     pub into: PersonId,
-    /// Who is nobody of their own any more.
+    /// The person who is absorbed.
     pub from: PersonId,
-    /// The identity event the decision was made after.
+    /// The last identity event that the decision is based on.
     pub identity_seq: Seq,
     /// Why.
-    pub grounds: Grounds,
-    /// The row that goes, as it was: taking the merge back gives it back.
+    pub grounds: MergeReason,
+    /// The attributes of the removed PERSON row; undoing the merge restores them.
     #[serde(default, skip_serializing_if = "Attributes::is_empty")]
     pub row: Attributes,
-    /// The users who were `from` and are `into` now.
+    /// The users whose person changes from `from` to `into`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub users: Vec<Email>,
 }
 
-/// Why two persons are one.
+/// Why two persons were merged.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Grounds {
-    /// Their faces are alike.
-    Alike(Evidence),
-    /// A human says so.
-    Told,
+pub enum MergeReason {
+    /// Consolidation found that their faces are similar.
+    #[serde(rename = "alike")]
+    SimilarFaces(Evidence),
+    /// A user requested it.
+    #[serde(rename = "told")]
+    Requested,
 }
 
-/// How alike two persons are.
+/// How similar two persons are.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Evidence {
     /// The mean similarity over all pairs of their faces.
     pub similarity: f32,
-    /// How far their nearest faces stand out from what is usual between them and everybody else, in deviations.
+    /// How far their nearest faces exceed the similarity that is usual between them and all other persons, in
+    /// deviations.
     pub distinction: f32,
-    /// By how many deviations whoever comes next is behind.
+    /// The distance to the next similar person, in deviations.
     pub lead: f32,
-    /// How far that is beyond what was needed; below zero it is not enough.
+    /// The surplus over the required deviations; negative where the evidence is not sufficient.
     pub beyond: f32,
-    /// How many pairs of faces were compared.
+    /// The number of pairs of faces that were compared.
     pub pairs: u32,
 }
 
-/// A merge was taken back.
+/// A merge was undone.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MergeUndone {
     /// Schema version.
     pub v: Version<1>,
     /// The merge.
     pub merge: EventId,
-    /// Who both were.
+    /// The person who remained.
     pub into: PersonId,
-    /// Who is a person of their own again.
+    /// The person who was absorbed, and is a person of their own again.
     pub from: PersonId,
-    /// The identity event the decision was made after.
+    /// The last identity event that the decision is based on.
     pub identity_seq: Seq,
 }
 
-/// Persons are in no photo any more: row, crop and signatures are gone, and their numbers stay theirs.
+/// Persons without a photo were removed: row, crop and signatures. Their numbers are not reused.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PersonsForgotten {
     /// Schema version.
     pub v: Version<1>,
-    /// The persons, with everybody who had been joined into them.
+    /// The persons, with all who were merged into them.
     pub persons: Vec<PersonId>,
-    /// The identity event the decision was made after.
+    /// The last identity event that the decision is based on.
     pub identity_seq: Seq,
 }
 
-/// A photo of somebody was decided while they were being forgotten: they are known again.
+/// A person is in a photo that was decided while they were being forgotten: they are restored.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PersonReinstated {
     /// Schema version.
     pub v: Version<1>,
     /// The person.
     pub person: PersonId,
-    /// The face they are shown by.
+    /// The face that their crop shows.
     pub face: FaceId,
-    /// The identity event the decision was made after.
+    /// The last identity event that the decision is based on.
     pub identity_seq: Seq,
 }
 
-/// A person is shown by another face, because the photo of the one before is gone.
+/// A person's crop shows another face, because the photo of the former was deleted.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PersonPictured {
     /// Schema version.
@@ -140,6 +143,6 @@ pub struct PersonPictured {
     pub person: PersonId,
     /// The face.
     pub face: FaceId,
-    /// The identity event the decision was made after.
+    /// The last identity event that the decision is based on.
     pub identity_seq: Seq,
 }

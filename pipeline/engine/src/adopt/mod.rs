@@ -1,112 +1,125 @@
-//! Persons and tags that somebody else made before us, taken over.
+//! Adoption of persons and tags that a previous worker wrote to the table.
 //!
-//! Every step is a commit under the conditions that every commit has: an identity event only after the one it was decided on,
-//! a photo only as it was when it was looked at. So workers may run meanwhile, and whoever is interrupted goes on by repeating
-//! it: what the log names is ours already.
+//! Every step is a commit under the usual conditions: an identity event only after the one it was decided on, a photo only in the
+//! state in which it was read. So workers may run at the same time, and an interrupted adoption is continued by repeating it: what
+//! the event log already contains is skipped.
 
-mod lookalikes;
+mod adoption_state;
+mod duplicate_detector;
 mod persons;
 mod photos;
-mod standing;
 mod survey;
-mod unadopted;
+mod unadopted_table;
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use sparks_domain::{PersonId, Strange};
+use sparks_domain::{AdoptionIssue, PersonId};
 
-use self::{lookalikes::Lookalikes, standing::Standing};
+use self::{adoption_state::AdoptionState, duplicate_detector::DuplicateDetector};
 use crate::{Failure, GalleryIndex, Maintenance, Pipeline};
 
-pub use survey::Found;
-pub use unadopted::Unadopted;
+pub use survey::AdoptionSurvey;
+pub use unadopted_table::UnadoptedTable;
 
-/// Takes over what is in the table and not in the log.
+/// Adopts the persons and tags of the table that are not in the event log.
 pub struct Adoption {
-    /// Table, log and signatures.
+    /// Table, event log and signatures.
     pub store: Arc<dyn Maintenance>,
-    /// Who looks at pictures.
+    /// Analyzes crops.
     pub pipeline: Arc<Pipeline>,
-    /// Everybody known before.
+    /// The gallery of all persons in the event log.
     pub index: Arc<GalleryIndex>,
-    /// How many pictures are looked at at once.
+    /// The number of crops analyzed concurrently.
     pub jobs: usize,
 }
 
-/// What has been taken over, or would be.
+/// The result of an adoption, or of a dry run.
 #[derive(Debug, Default, PartialEq)]
-pub struct Adopted {
-    /// Persons who are ours now.
+pub struct AdoptionReport {
+    /// Persons adopted.
     pub persons: u64,
-    /// Persons who were ours before.
+    /// Persons that were in the event log before.
     pub known: u64,
-    /// Photos whose tags are ours now.
+    /// Photos whose tags were adopted.
     pub photos: u64,
-    /// Tags that are ours now.
+    /// Tags adopted.
     pub taggings: u64,
-    /// The highest number that was given out before us, where the log did not know.
+    /// The highest number of a person before the adoption, if it was not in the event log.
     pub reserved: Option<u32>,
-    /// Persons who are known by their pictures now, and were not when they were taken over.
-    pub pictured: Vec<PersonId>,
-    /// Persons whom nobody will recognise, and why.
+    /// Persons adopted earlier without a template, which now have one from their crop.
+    pub newly_enrolled: Vec<PersonId>,
+    /// Persons without a template, and why: no face can be matched with them.
     pub unrecognisable: Vec<(PersonId, String)>,
-    /// Persons who may be one.
-    pub alike: Vec<Alike>,
-    /// Rows that were left alone, and why. At most [`Adopted::LISTED`] are kept.
-    pub strange: BTreeSet<Strange>,
+    /// Pairs of persons that may be one.
+    pub duplicates: Vec<SuspectedDuplicate>,
+    /// Rows that were skipped, and why, at most [`AdoptionReport::MAX_LISTED`].
+    pub issues: BTreeSet<AdoptionIssue>,
 }
 
-/// Two persons whose pictures are alike.
+/// Two persons whose crops are similar.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Alike {
-    /// The one with the lower number.
+pub struct SuspectedDuplicate {
+    /// The person with the lower number.
     pub into: PersonId,
-    /// The other.
+    /// The other person.
     pub from: PersonId,
-    /// How alike, 1 being the same.
+    /// The similarity of their templates, at most 1.
     pub similarity: f32,
 }
 
-/// How far it has come.
+/// The progress of an adoption.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step {
-    /// So many persons have been looked at.
+pub enum AdoptionProgress {
+    /// The number of persons processed.
     Persons(u64),
-    /// So many tags have been looked at.
+    /// The number of tags processed.
     Taggings(u64),
 }
 
-impl Adopted {
-    /// How many rows that were left alone are kept for listing.
-    pub const LISTED: usize = 1000;
+/// The state of one run.
+struct AdoptionRun<'a> {
+    state: AdoptionState,
+    duplicates: DuplicateDetector<'a>,
+    report: AdoptionReport,
+}
 
-    fn leave(&mut self, strange: impl IntoIterator<Item = Strange>) {
-        for strange in strange {
-            if self.strange.len() < Self::LISTED {
-                self.strange.insert(strange);
+impl AdoptionReport {
+    /// The maximum number of listed rows.
+    pub const MAX_LISTED: usize = 1000;
+
+    fn add_issues(&mut self, issues: impl IntoIterator<Item = AdoptionIssue>) {
+        for issue in issues {
+            if self.issues.len() < Self::MAX_LISTED {
+                self.issues.insert(issue);
             }
         }
     }
 }
 
 impl Adoption {
-    /// Takes over what was found. With `dry_run` nothing is written, though every picture is looked at.
-    pub async fn run(&self, found: &Found, dry_run: bool, progress: impl Fn(Step)) -> Result<Adopted, Failure> {
-        self.index.follow().await?;
-        let mut adopted = Adopted { strange: found.strange.clone(), ..Adopted::default() };
-        let mut standing = Standing::read(self.store.as_ref(), dry_run).await?;
-        // Numbers first: whoever allocates meanwhile gets none of those that are taken.
-        self.reserve(found.highest, &mut standing, &mut adopted).await?;
-        let mut lookalikes = Lookalikes::new(&self.index, &self.pipeline.rules.policy);
-        let persons: Vec<PersonId> = found.persons.iter().copied().collect();
-        let mut seen = 0;
-        for some in persons.chunks(self.jobs.max(1) * 4) {
-            self.adopt_persons(some, &mut standing, &mut lookalikes, &mut adopted).await?;
-            seen += some.len() as u64;
-            progress(Step::Persons(seen));
+    /// Adopts what the survey has found. With `dry_run`, all crops are analyzed and nothing is written.
+    pub async fn run(
+        &self,
+        survey: &AdoptionSurvey,
+        dry_run: bool,
+        progress: impl Fn(AdoptionProgress),
+    ) -> Result<AdoptionReport, Failure> {
+        self.index.catch_up().await?;
+        let mut run = AdoptionRun {
+            state: AdoptionState::read(self.store.as_ref(), dry_run).await?,
+            duplicates: DuplicateDetector::new(&self.index, &self.pipeline.config.policy),
+            report: AdoptionReport { issues: survey.issues.clone(), ..AdoptionReport::default() },
+        };
+        // Numbers first, so that no worker allocates one of them to a new person meanwhile.
+        self.reserve_numbers(survey.highest_number, &mut run).await?;
+        let persons: Vec<PersonId> = survey.persons.iter().copied().collect();
+        let mut processed = 0;
+        for chunk in persons.chunks(self.jobs.max(1) * 4) {
+            self.adopt_persons(chunk, &mut run).await?;
+            processed += chunk.len() as u64;
+            progress(AdoptionProgress::Persons(processed));
         }
-        adopted.alike = lookalikes.pairs();
-        self.adopt_photos(&mut standing, &mut adopted, &progress).await?;
-        Ok(adopted)
+        self.adopt_photos(&mut run, &progress).await?;
+        Ok(AdoptionReport { duplicates: run.duplicates.into_pairs(), ..run.report })
     }
 }

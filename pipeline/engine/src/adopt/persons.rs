@@ -1,207 +1,202 @@
-//! Persons whom somebody else founded.
+//! Adoption of persons.
 
 use std::{collections::HashMap, sync::Arc};
 
 use sparks_domain::{
-    Attributes, Event, FaceId, FoundPerson, Item, Key, Likeness, Merges, NumbersReserved, PersonId, PersonPictured,
-    Projection, Signature, Strange, Version,
+    AdoptionIssue, Attributes, CropAnalysis, Event, FaceId, Item, Key, Merges, NumbersReserved, PersonId,
+    PersonPictured, PersonRow, ProjectionContext, Signature, Version, object_keys,
 };
 
-use super::{Adopted, Adoption, lookalikes::Lookalikes, standing::Standing};
+use super::{Adoption, AdoptionRun, adoption_state::AdoptionState};
 use crate::{
-    AnalyzeError, Commit, CommitError, DarkroomError, Failure, ObjectsError, Pipeline, StoredFace,
-    stages::{conflict_pauses, pause},
+    AnalyzeError, Cause, Commit, CommitError, Failure, ImageError, ObjectsError, Pipeline, StoredFace,
+    stages::{Images, Notifier, conflict_backoff, wait_after_conflict},
 };
 
-/// A picture of somebody, looked at.
-struct Looked {
-    likeness: Likeness,
+/// The crop of a person, analyzed.
+struct AnalyzedCrop {
+    analysis: CropAnalysis,
     signature: Option<Signature>,
 }
 
+/// An identity event to record.
+struct EventDraft<'r> {
+    event: Event,
+    /// The row that the event was made of. What it already contains is not written again.
+    row: Option<&'r Attributes>,
+}
+
 impl Adoption {
-    /// Says that numbers up to this one are taken, where the log does not know.
-    pub(super) async fn reserve(
-        &self,
-        highest: u32,
-        standing: &mut Standing,
-        adopted: &mut Adopted,
-    ) -> Result<(), Failure> {
-        let draft = |standing: &Standing| {
-            let (up_to, identity_seq) = (highest.max(standing.identity.counter), standing.seq());
+    /// Records that all numbers up to `highest` are allocated, unless the event log implies it.
+    pub(super) async fn reserve_numbers(&self, highest: u32, run: &mut AdoptionRun<'_>) -> Result<(), Failure> {
+        let draft = |state: &AdoptionState| {
+            let (up_to, identity_seq) = (highest.max(state.identity.counter), state.seq());
             let event = Event::NumbersReserved(NumbersReserved { v: Version, up_to, identity_seq });
-            (up_to > standing.people.highest()).then_some((event, Vec::new()))
+            (up_to > state.people.highest_number()).then_some(EventDraft { event, row: None })
         };
-        if let Some(Event::NumbersReserved(event)) = self.decide(standing, None, draft).await? {
-            adopted.reserved = Some(event.up_to);
+        if let Some(Event::NumbersReserved(event)) = self.record(&mut run.state, None, draft).await? {
+            run.report.reserved = Some(event.up_to);
         }
         Ok(())
     }
 
-    /// Takes over those of these persons whom the log does not name.
-    pub(super) async fn adopt_persons(
-        &self,
-        persons: &[PersonId],
-        standing: &mut Standing,
-        lookalikes: &mut Lookalikes<'_>,
-        adopted: &mut Adopted,
-    ) -> Result<(), Failure> {
+    /// Adopts those of these persons that are not in the event log.
+    pub(super) async fn adopt_persons(&self, persons: &[PersonId], run: &mut AdoptionRun<'_>) -> Result<(), Failure> {
         let mut wanted = Vec::new();
         for person in persons {
-            let (people, is_absorbed) = (&standing.people, standing.people.merges().is_absorbed(*person));
-            match people.has_met(*person) {
-                true if people.is_forgotten(*person) || is_absorbed => adopted.leave([Strange::Gone(*person)]),
-                true if self.is_to_be_pictured(*person, standing).await? => wanted.push(*person),
-                true => adopted.known += 1,
+            let (people, is_absorbed) = (&run.state.people, run.state.people.merges().is_absorbed(*person));
+            match people.is_recorded(*person) {
+                true if people.is_forgotten(*person) || is_absorbed => {
+                    run.report.add_issues([AdoptionIssue::ForgottenOrMerged(*person)]);
+                }
+                true if self.lacks_template(*person, &run.state).await? => wanted.push(*person),
+                true => run.report.known += 1,
                 false => wanted.push(*person),
             }
         }
         let keys: Vec<Key> = wanted.iter().map(|person| Key::person(*person)).collect();
         let rows = self.store.batch_get(&keys).await?;
         let mut rows: HashMap<Key, Item> = rows.into_iter().map(|row| (row.key.clone(), row)).collect();
-        for (person, looked) in self.look_at(wanted).await? {
+        for (person, crop) in self.analyze_crops(wanted).await? {
             let Some(row) = rows.remove(&Key::person(person)) else { continue };
-            self.adopt_person(person, &row, looked, standing, lookalikes, adopted).await?;
+            self.adopt_person(person, &row, crop, run).await?;
         }
         Ok(())
     }
 
-    /// Whether nobody would recognise them, and nothing has changed that since.
-    async fn is_to_be_pictured(&self, person: PersonId, standing: &Standing) -> Result<bool, Failure> {
-        Ok(standing.unrecognisable.contains(&person) && self.store.faces_of(&[person]).await?.is_empty())
+    /// Whether the person was adopted without a template and has no stored face since.
+    async fn lacks_template(&self, person: PersonId, state: &AdoptionState) -> Result<bool, Failure> {
+        Ok(state.unrecognisable.contains(&person) && self.store.faces_of(&[person]).await?.is_empty())
     }
 
     async fn adopt_person(
         &self,
         person: PersonId,
         row: &Item,
-        looked: Looked,
-        standing: &mut Standing,
-        lookalikes: &mut Lookalikes<'_>,
-        adopted: &mut Adopted,
+        crop: AnalyzedCrop,
+        run: &mut AdoptionRun<'_>,
     ) -> Result<(), Failure> {
         let now = self.pipeline.ports.clock.now();
-        let Ok(found) = FoundPerson::read(row, now) else { return Ok(()) };
+        let Ok(person_row) = PersonRow::read(row, now) else { return Ok(()) };
         let analyzer = self.pipeline.ports.analyzer.name();
-        let Looked { likeness, signature } = looked;
+        let AnalyzedCrop { analysis, signature } = crop;
         let face = FaceId::of_crop(person);
-        let kept = match &likeness {
-            Likeness::Known(seen) => signature.clone().map(|signature| (seen.model.clone(), signature)),
+        let template = match &analysis {
+            CropAnalysis::Usable(crop) => signature.map(|signature| StoredFace {
+                face: face.clone(),
+                model: crop.model.clone(),
+                signature,
+                person: Some(person),
+                template: true,
+            }),
             _ => None,
         };
-        let kept = kept.map(|(model, signature)| StoredFace {
-            face: face.clone(),
-            model,
-            signature,
-            person: Some(person),
-            template: true,
-        });
-        let draft = |standing: &Standing| match standing.people.has_met(person) {
+        let draft = |state: &AdoptionState| match state.people.is_recorded(person) {
             false => {
-                let event = found.clone().adopted(analyzer, likeness.clone(), standing.seq());
-                Some((Event::PersonAdopted(event), vec![&row.attributes]))
+                let event = person_row.clone().into_event(analyzer, analysis.clone(), state.seq());
+                Some(EventDraft { event: Event::PersonAdopted(event), row: Some(&row.attributes) })
             }
-            // They were taken over without a likeness, and have one now.
-            true if kept.is_some() && standing.unrecognisable.contains(&person) => {
-                let (face, identity_seq) = (face.clone(), standing.seq());
+            // Adopted earlier without a template, which the crop provides now.
+            true if template.is_some() && state.unrecognisable.contains(&person) => {
+                let (face, identity_seq) = (face.clone(), state.seq());
                 let event = Event::PersonPictured(PersonPictured { v: Version, person, face, identity_seq });
-                Some((event, Vec::new()))
+                Some(EventDraft { event, row: None })
             }
-            // Somebody else was faster, or there is nothing new to say.
+            // Adopted by another process meanwhile, or nothing has changed.
             true => None,
         };
-        match self.decide(standing, kept.clone(), draft).await? {
-            Some(Event::PersonPictured(_)) => adopted.pictured.push(person),
-            Some(_) => adopted.persons += 1,
-            None => adopted.known += 1,
+        match self.record(&mut run.state, template.clone(), draft).await? {
+            Some(Event::PersonPictured(_)) => run.report.newly_enrolled.push(person),
+            Some(_) => run.report.persons += 1,
+            None => run.report.known += 1,
         }
-        if let Some(kept) = kept {
-            lookalikes.meet(person, &kept.model, &kept.signature);
+        if let Some(template) = template {
+            run.duplicates.add(person, &template.model, &template.signature);
         }
-        adopted.unrecognisable.extend(likeness.lack().map(|lack| (person, lack)));
+        run.report.unrecognisable.extend(analysis.problem().map(|problem| (person, problem)));
         Ok(())
     }
 
-    /// Records an identity event on what is known by then, and says which, if there was anything to say. A draft comes with
-    /// the row it was made of: what that says already is not written again.
-    async fn decide<'r>(
+    /// Records an identity event that is drafted from the current state, again after each conflict. Returns the event, or `None`
+    /// if the draft is.
+    async fn record<'r>(
         &self,
-        standing: &mut Standing,
-        kept: Option<StoredFace>,
-        draft: impl Fn(&Standing) -> Option<(Event, Vec<&'r Attributes>)>,
+        state: &mut AdoptionState,
+        template: Option<StoredFace>,
+        draft: impl Fn(&AdoptionState) -> Option<EventDraft<'r>>,
     ) -> Result<Option<Event>, Failure> {
-        let (ports, rules) = (&self.pipeline.ports, &self.pipeline.rules);
-        let mut pauses = conflict_pauses();
+        let (ports, config) = (&self.pipeline.ports, &self.pipeline.config);
+        let mut backoff = conflict_backoff();
         loop {
-            let Some((event, rows)) = draft(standing) else { return Ok(None) };
+            let Some(EventDraft { event, row }) = draft(state) else { return Ok(None) };
             let when = ports.clock.now();
-            if standing.rehearses {
-                standing.pass(&event, when, &[]);
+            if state.is_dry_run {
+                state.apply(&event, when, &[]);
                 return Ok(Some(event));
             }
-            let mutations = rules.projection.project(None, &event, when, &Merges::default());
+            let mutations = config.projection.project(&event, &ProjectionContext::new(when, &Merges::default()));
             let commit = Commit {
-                identity: Some(standing.identity.clone()),
-                actor: rules.actor.clone(),
-                mutations: mutations.into_iter().filter_map(|m| m.beyond(rows.first().copied())).collect(),
+                identity: Some(state.identity.clone()),
+                actor: config.actor.clone(),
+                mutations: mutations.into_iter().filter_map(|change| change.without_unchanged(row)).collect(),
                 events: vec![event.clone()],
-                signatures: kept.clone().into_iter().collect(),
+                signatures: template.clone().into_iter().collect(),
                 ..Commit::without_events(when, None)
             };
             match self.store.commit(&commit).await {
                 Ok(recorded) => {
-                    standing.pass(&event, when, &recorded);
-                    self.pipeline.tell(&recorded).await;
+                    state.apply(&event, when, &recorded);
+                    Notifier(&self.pipeline).publish_once(&recorded).await;
                     return Ok(Some(event));
                 }
-                Err(CommitError::IdentityMoved) => standing.catch_up(self.store.as_ref()).await?,
-                // The platform removed them meanwhile.
+                Err(CommitError::IdentityMoved) => state.catch_up(self.store.as_ref()).await?,
+                // The platform has deleted the row.
                 Err(CommitError::RowMissing(_)) => return Ok(None),
                 Err(error) => return Err(error.into()),
             }
-            pause(&mut pauses, "who is known").await?;
+            wait_after_conflict(&mut backoff, "the set of known persons").await?;
         }
     }
 
-    /// Looks at the pictures of these persons, as many at once as there are cores.
-    async fn look_at(&self, persons: Vec<PersonId>) -> Result<Vec<(PersonId, Looked)>, Failure> {
-        let look = |person: PersonId| {
+    /// Analyzes the crops of these persons concurrently.
+    async fn analyze_crops(&self, persons: Vec<PersonId>) -> Result<Vec<(PersonId, AnalyzedCrop)>, Failure> {
+        let analyze = |person: PersonId| {
             let pipeline = Arc::clone(&self.pipeline);
-            (person, tokio::spawn(async move { pipeline.look_at_crop(person).await }))
+            (person, tokio::spawn(async move { analyze_crop(&pipeline, person).await }))
         };
-        let looking: Vec<_> = persons.into_iter().map(look).collect();
-        let mut looked = Vec::with_capacity(looking.len());
-        for (person, look) in looking {
-            let seen = look.await.map_err(|error| Failure::new(crate::Cause::Fault, error.to_string()))?;
-            looked.push((person, seen?));
+        let tasks: Vec<_> = persons.into_iter().map(analyze).collect();
+        let mut crops = Vec::with_capacity(tasks.len());
+        for (person, task) in tasks {
+            let crop = task.await.map_err(|error| Failure::new(Cause::Fault, error.to_string()))?;
+            crops.push((person, crop?));
         }
-        Ok(looked)
+        Ok(crops)
     }
 }
 
-impl Pipeline {
-    /// What a person's picture tells of them.
-    async fn look_at_crop(&self, person: PersonId) -> Result<Looked, Failure> {
-        let without = |likeness| Ok(Looked { likeness, signature: None });
-        let object = match self.ports.objects.get(&Projection::crop_key(person), self.rules.max_bytes).await {
-            Ok(object) => object,
-            Err(ObjectsError::NotFound(_)) => return without(Likeness::NoCrop),
-            Err(error @ ObjectsError::TooLarge { .. }) => return without(Likeness::Unreadable(error.to_string())),
-            Err(error) => return Err(error.into()),
-        };
-        let (bytes, version) = (object.bytes, object.version);
-        let pixels = match self.decode(move |darkroom| darkroom.open(&bytes)).await {
-            Ok(pixels) => Arc::new(pixels),
-            Err(DarkroomError::Rejected(reason)) => return without(Likeness::Unreadable(reason.message)),
-            Err(unavailable) => return Err(unavailable.into()),
-        };
-        match self.ports.analyzer.analyze(pixels).await {
-            Ok(faces) => {
-                let (likeness, signature) = Likeness::of(version, faces, &self.rules.policy);
-                Ok(Looked { likeness, signature })
-            }
-            Err(AnalyzeError::Crashed(crashed)) => without(Likeness::Unreadable(crashed.to_string())),
-            Err(error) => Err(error.into()),
+/// Detects the face in the crop of a person. A missing or unreadable crop is a result, not a failure.
+async fn analyze_crop(pipeline: &Pipeline, person: PersonId) -> Result<AnalyzedCrop, Failure> {
+    let Pipeline { ports, config, .. } = pipeline;
+    let without_signature = |analysis| Ok(AnalyzedCrop { analysis, signature: None });
+    let unreadable = |reason: String| without_signature(CropAnalysis::Unreadable(reason));
+    let object = match ports.objects.get(&object_keys::crop(person), config.max_bytes).await {
+        Ok(object) => object,
+        Err(ObjectsError::NotFound(_)) => return without_signature(CropAnalysis::NoCrop),
+        Err(error @ ObjectsError::TooLarge { .. }) => return unreadable(error.to_string()),
+        Err(error) => return Err(error.into()),
+    };
+    let (bytes, version) = (object.bytes, object.version);
+    let pixels = match Images(pipeline).run(move |processor| processor.decode(&bytes)).await {
+        Ok(pixels) => Arc::new(pixels),
+        Err(ImageError::Rejected(reason)) => return unreadable(reason.message),
+        Err(unavailable) => return Err(unavailable.into()),
+    };
+    match ports.analyzer.analyze(pixels).await {
+        Ok(faces) => {
+            let (analysis, signature) = CropAnalysis::new(version, faces, &config.policy);
+            Ok(AnalyzedCrop { analysis, signature })
         }
+        Err(AnalyzeError::Panicked(panic)) => unreadable(panic.to_string()),
+        Err(error) => Err(error.into()),
     }
 }

@@ -1,38 +1,38 @@
-//! What there is to take over.
+//! A survey of the rows to adopt.
 
 use std::collections::BTreeSet;
 
-use sparks_domain::{FoundPerson, Item, Key, PersonId, Strange, person_of};
+use sparks_domain::{AdoptionIssue, Item, Key, PersonId, PersonRow, Seq, tagged_person};
 
-use super::{Adopted, Adoption};
+use super::{Adoption, AdoptionReport};
 use crate::{Clock, Failure};
 
-/// What one look through the table has found.
+/// The persons and tags in the table.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Found {
-    /// Everybody who has a row.
+pub struct AdoptionSurvey {
+    /// All persons with a PERSON row.
     pub persons: BTreeSet<PersonId>,
-    /// How many tags there are.
+    /// The number of tags.
     pub taggings: u64,
-    /// The highest number that anything in the table has.
-    pub highest: u32,
-    /// Rows of persons that cannot be taken over.
-    pub strange: BTreeSet<Strange>,
+    /// The highest number of a person in any row.
+    pub highest_number: u32,
+    /// PERSON rows that cannot be adopted.
+    pub issues: BTreeSet<AdoptionIssue>,
 }
 
-/// Rows are read this many at a time.
+/// The number of rows read at a time.
 pub(super) const PAGE: usize = 1000;
 
 impl Adoption {
-    /// Looks once through the whole table.
-    pub async fn survey(&self, progress: impl Fn(u64)) -> Result<Found, Failure> {
-        let counter = self.store.identity(sparks_domain::Seq(u64::MAX >> 1)).await?.counter;
-        let mut found = Found { highest: counter, ..Found::default() };
+    /// Scans the whole table once. `progress` receives the number of rows read.
+    pub async fn survey(&self, progress: impl Fn(u64)) -> Result<AdoptionSurvey, Failure> {
+        let counter = self.store.identity(Seq(u64::MAX >> 1)).await?.counter;
+        let mut survey = AdoptionSurvey { highest_number: counter, ..AdoptionSurvey::default() };
         let (mut after, mut rows): (Option<Key>, u64) = (None, 0);
         loop {
             let page = self.store.scan(after.as_ref(), PAGE).await?;
-            let Some(last) = page.last().map(|row| row.key.clone()) else { return Ok(found) };
-            page.iter().for_each(|row| found.take(row, self.pipeline.ports.clock.as_ref()));
+            let Some(last) = page.last().map(|row| row.key.clone()) else { return Ok(survey) };
+            page.iter().for_each(|row| survey.add(row, self.pipeline.ports.clock.as_ref()));
             rows += page.len() as u64;
             progress(rows);
             after = Some(last);
@@ -40,25 +40,25 @@ impl Adoption {
     }
 }
 
-impl Found {
-    fn take(&mut self, row: &Item, clock: &dyn Clock) {
-        let mut seen = |person: PersonId| self.highest = self.highest.max(person.number());
+impl AdoptionSurvey {
+    fn add(&mut self, row: &Item, clock: &dyn Clock) {
+        let mut add_number = |person: PersonId| self.highest_number = self.highest_number.max(person.number());
         if row.key.pk.starts_with("PERSON#") {
-            match FoundPerson::read(row, clock.now()) {
+            match PersonRow::read(row, clock.now()) {
                 Ok(found) => {
-                    seen(found.person);
+                    add_number(found.person);
                     self.persons.insert(found.person);
                 }
-                Err(strange) if self.strange.len() < Adopted::LISTED => drop(self.strange.insert(strange)),
+                Err(issue) if self.issues.len() < AdoptionReport::MAX_LISTED => drop(self.issues.insert(issue)),
                 Err(_) => {}
             }
         } else if row.key.sk.starts_with("PERSON#") {
             self.taggings += 1;
-            if let Ok(person) = person_of(row) {
-                seen(person);
+            if let Ok(person) = tagged_person(row) {
+                add_number(person);
             }
         } else if let Some(Ok(person)) = row.text("personId").map(str::parse) {
-            seen(person);
+            add_number(person);
         }
     }
 }

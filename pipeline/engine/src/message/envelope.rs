@@ -1,38 +1,38 @@
-//! What SNS wraps around a message, unless delivery is raw.
+//! The SNS envelope around a message, present unless raw message delivery is enabled.
 
 use super::{
     fields::Fields,
-    malformed::{Malformed, cut},
+    malformed::{MalformedMessage, truncate},
 };
 
-/// An envelope that was opened.
-pub(super) enum Opened<'a> {
-    /// The message inside.
-    Letter(&'a str),
-    /// SNS speaks for itself, and we have nothing to do.
-    Notice {
-        /// Why not.
-        why: String,
+/// The content of an SNS envelope.
+pub(super) enum EnvelopeContent<'a> {
+    /// The wrapped message.
+    Message(&'a str),
+    /// A control message of SNS itself, which a worker ignores.
+    Control {
+        /// Why it is ignored.
+        reason: String,
     },
 }
 
-/// Opens the message, if it is an envelope.
-pub(super) fn open<'a>(fields: &Fields<'a>) -> Result<Option<Opened<'a>>, Malformed> {
+/// Returns the content of the envelope, or `None` if the message is not an envelope.
+pub(super) fn open<'a>(fields: &Fields<'a>) -> Result<Option<EnvelopeContent<'a>>, MalformedMessage> {
     if !fields.has("Type") || fields.has("Records") {
         return Ok(None);
     }
     match fields.required_text("Type")? {
-        "Notification" => fields.required_text("Message").map(|letter| Some(Opened::Letter(letter))),
+        "Notification" => fields.required_text("Message").map(|message| Some(EnvelopeContent::Message(message))),
         kind @ ("SubscriptionConfirmation" | "UnsubscribeConfirmation") => {
-            let topic = cut(fields.text("TopicArn")?.unwrap_or_default());
-            let why =
+            let topic = truncate(fields.text("TopicArn")?.unwrap_or_default());
+            // The wording is fixed by tests/golden/messages.
+            let reason =
                 format!("SNS's {kind} of the topic {topic:?} is answered by whoever set that up, not by a worker");
-            Ok(Some(Opened::Notice { why }))
+            Ok(Some(EnvelopeContent::Control { reason }))
         }
         other => {
-            let known =
-                "\"Notification\", \"SubscriptionConfirmation\" and \"UnsubscribeConfirmation\" are what SNS sends";
-            Err(fields.bad("Type", format!("is {:?}; {known}", cut(other))))
+            let known = "SNS sends \"Notification\", \"SubscriptionConfirmation\" and \"UnsubscribeConfirmation\"";
+            Err(fields.bad("Type", format!("is {:?}; {known}", truncate(other))))
         }
     }
 }

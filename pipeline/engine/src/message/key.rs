@@ -1,34 +1,30 @@
-//! Keys of objects: how S3 writes them, and what they say.
+//! Object keys in messages: URL encoding, validation and the identifiers they contain.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
-use sparks_domain::{Email, ImageId, InvalidId};
+use sparks_domain::{Email, ImageId, object_keys};
 
-use super::malformed::Malformed;
+use super::malformed::MalformedMessage;
 
-/// The most bytes a key can have in S3.
-pub(super) const LONGEST: usize = 1024;
+/// S3's maximum length of a key, in bytes.
+pub(super) const MAX_KEY_BYTES: usize = 1024;
 
-const ORIGINALS: &str = "originals/";
-const PROFILES: [&str; 2] = ["profiles/", "profile-pictures/"];
-pub(crate) const ENDINGS: [&str; 5] = ["jpg", "jpeg", "png", "webp", "gif"];
-
-/// Whose business the objects in a folder are.
+/// The folder of a key, which determines how its object is processed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Folder {
-    /// Photos.
+    /// Original photos.
     Originals,
-    /// Users' pictures of themselves.
+    /// Profile pictures of users.
     Profiles,
-    /// Our own output, or somebody else's.
+    /// Output of the worker, or foreign objects.
     Other,
 }
 
 impl Folder {
-    /// The folder of this key.
+    /// Returns the folder of this key.
     pub fn of(key: &str) -> Self {
-        if key.starts_with(ORIGINALS) {
+        if object_keys::is_original(key) {
             Self::Originals
-        } else if within_profiles(key).is_some() {
+        } else if object_keys::is_profile(key) {
             Self::Profiles
         } else {
             Self::Other
@@ -36,83 +32,64 @@ impl Folder {
     }
 }
 
-/// The key that S3 wrote into a notification. It writes a blank as `+`, and only then escapes: a `+` of the name itself
-/// arrives as %2B.
-pub(super) fn decode(encoded: &str) -> Result<String, Malformed> {
-    let blanks = encoded.replace('+', " ");
-    let decoded = percent_decode_str(&blanks).decode_utf8();
-    let key = decoded.map_err(|_| Malformed::bad_key(encoded, "its percent escapes are not valid UTF-8"))?;
+/// Decodes a key as S3 encodes it in notifications: `+` is a space, and a literal `+` is `%2B`.
+pub(super) fn decode(encoded: &str) -> Result<String, MalformedMessage> {
+    let with_spaces = encoded.replace('+', " ");
+    let decoded = percent_decode_str(&with_spaces).decode_utf8();
+    let key = decoded.map_err(|_| MalformedMessage::bad_key(encoded, "its percent escapes are not valid UTF-8"))?;
     Ok(key.into_owned())
 }
 
-/// The key as S3 would write it into a notification.
+/// Encodes a key as S3 does in notifications.
 pub(super) fn encode(key: &str) -> String {
     const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'/').remove(b'.').remove(b'-').remove(b'_').remove(b'*');
-    // A %20 of the name itself is %2520 by now.
+    // Unambiguous: a literal %20 in the key has become %2520.
     utf8_percent_encode(key, ESCAPED).to_string().replace("%20", "+")
 }
 
-/// What holds for every key, ours or not: nothing in it can lead out of its folder or garble a log.
-pub(super) fn check(key: &str) -> Result<(), Malformed> {
-    let bad = |reason: &str| Err(Malformed::bad_key(key, reason));
-    if key.len() > LONGEST {
-        return bad(&format!("it has {} bytes, and {LONGEST} are the most", key.len()));
+/// Validates any key: no path traversal, no control characters that could corrupt a log.
+pub(super) fn validate(key: &str) -> Result<(), MalformedMessage> {
+    let bad = |reason: &str| Err(MalformedMessage::bad_key(key, reason));
+    if key.len() > MAX_KEY_BYTES {
+        return bad(&format!("it has {} bytes; the maximum is {MAX_KEY_BYTES}", key.len()));
     }
     if key.contains('\\') {
-        return bad("it contains a backslash, and folders are parted by /");
+        return bad("it contains a backslash; the separator is /");
     }
     if key.chars().any(char::is_control) {
         return bad("it contains a control character");
     }
     match key.split('/').find(|segment| ["", ".", ".."].contains(segment)) {
-        Some("") => bad("it has an empty segment: one / stands between two names, and none at either end"),
+        Some("") => bad("it has an empty segment; names are separated by exactly one /, with none at either end"),
         Some(dots) => bad(&format!("it has the segment {dots:?}, which is not a name")),
         None => Ok(()),
     }
 }
 
-/// Whether this is a folder's own key, or stands among the originals and is none by its ending.
-pub(super) fn is_no_photo(key: &str) -> bool {
-    let ending = key.rsplit_once('.').map_or("", |(_, ending)| ending);
-    let foreign = key.starts_with(ORIGINALS) && !ENDINGS.iter().any(|known| ending.eq_ignore_ascii_case(known));
-    key.ends_with('/') || foreign
+/// Whether the key denotes a folder, or an object among the originals without an image extension.
+pub(super) fn is_not_a_photo(key: &str) -> bool {
+    key.ends_with('/') || object_keys::is_original(key) && !object_keys::has_image_extension(key)
 }
 
-/// The photo whose original has this key.
-pub(super) fn image(key: &str) -> Result<ImageId, Malformed> {
-    check(key)?;
-    let bad = |what: String| {
-        let expected = format!("{ORIGINALS}{{imageId}}.{{{}}}", ENDINGS.join(","));
-        Malformed::bad_key(key, format!("{what}; expected {expected}"))
-    };
-    let name = key.strip_prefix(ORIGINALS).ok_or_else(|| bad(format!("it is not under {ORIGINALS}")))?;
-    if name.contains('/') {
-        return Err(bad("it is in a folder of its own".into()));
-    }
-    let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
-    stem.parse().map_err(|invalid: InvalidId| bad(invalid.to_string()))
+/// Returns the photo whose original has this key.
+pub(super) fn image_id(key: &str) -> Result<ImageId, MalformedMessage> {
+    validate(key)?;
+    object_keys::image_of_original(key).map_err(|error| {
+        let (folder, extensions) = (object_keys::ORIGINALS, object_keys::IMAGE_EXTENSIONS.join(","));
+        MalformedMessage::bad_key(key, format!("{error}; expected {folder}{{imageId}}.{{{extensions}}}"))
+    })
 }
 
-/// The user whose profile picture has this key.
-pub(super) fn owner(key: &str) -> Result<Email, Malformed> {
-    check(key)?;
-    let bad = |what: String| {
-        Malformed::bad_key(
-            key,
-            format!("{what}; expected {}", PROFILES.map(|f| format!("{f}{{email}}/...")).join(" or ")),
-        )
-    };
-    let inside = within_profiles(key).ok_or_else(|| bad("it is not that of a profile picture".into()))?;
-    let (email, _) = inside.split_once('/').ok_or_else(|| bad("it is not in a user's folder".into()))?;
-    email.parse().map_err(|invalid: InvalidId| bad(invalid.to_string()))
+/// Returns the user whose profile picture has this key.
+pub(super) fn profile_owner(key: &str) -> Result<Email, MalformedMessage> {
+    validate(key)?;
+    object_keys::user_of_profile(key).map_err(|error| {
+        let expected = object_keys::PROFILES.map(|folder| format!("{folder}{{email}}/...")).join(" or ");
+        MalformedMessage::bad_key(key, format!("{error}; expected {expected}"))
+    })
 }
 
-/// Whether this is the key of a picture made of this photo.
+/// Whether this is the valid key of a variant of this photo.
 pub(super) fn is_variant_of(key: &str, image: &ImageId) -> bool {
-    let name = key.strip_prefix("processed/").and_then(|name| name.strip_prefix(image.as_str()));
-    name.is_some_and(|rest| !rest.contains('/')) && check(key).is_ok()
-}
-
-fn within_profiles(key: &str) -> Option<&str> {
-    PROFILES.iter().find_map(|folder| key.strip_prefix(folder))
+    object_keys::is_variant_of(key, image) && validate(key).is_ok()
 }

@@ -1,53 +1,54 @@
-//! A message that nobody can work on, told to the human who finds it among the dead letters.
+//! Errors for messages that can never be processed. Operators read them in dead letters.
 
-/// A message that asks for nothing we know, or for something nobody may ask for. Trying again does not help.
+/// A message of an unknown form, or one that asks for something not allowed. A retry does not help. The wording is stored with dead
+/// letters and fixed by `tests/golden/messages`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Malformed {
-    /// None of the forms we know.
+pub enum MalformedMessage {
+    /// The message has none of the known forms.
     #[error("the message is none that we know: {0}")]
     NotAMessage(String),
-    /// A key that is not called as its folder demands, or that no key may be called.
+    /// The key does not have the form that its folder requires, or is invalid in every folder.
     #[error("the key {key:?} is not one we take: {reason}")]
     BadKey {
-        /// The key, decoded; its beginning, if it is longer than a key can be.
+        /// The key, decoded and truncated to the maximum length of a key.
         key: String,
-        /// What is wrong with it, and what would be right.
+        /// What is wrong with it, and what is expected.
         reason: String,
     },
-    /// A message about somebody else's bucket.
+    /// The message is about another bucket.
     #[error(
-        "the message is about the bucket {bucket:?} and ours is {ours:?}: route its events elsewhere, or change the setting \
-         `bucket`"
+        "the message is about the bucket {bucket:?} and ours is {own_bucket:?}: route its events elsewhere, or change the \
+         setting `bucket`"
     )]
     OtherBucket {
         /// The bucket of the message.
         bucket: String,
-        /// Our own.
-        ours: String,
+        /// The bucket of the worker.
+        own_bucket: String,
     },
-    /// A field that is missing, or holds what it cannot.
+    /// A field is missing or has an invalid value.
     #[error("the field `{field}` {reason}")]
     BadField {
-        /// Where it is, seen from the message or its record.
+        /// The path of the field within the message or its record.
         field: String,
-        /// What is wrong with it, and what would be right.
+        /// What is wrong with it, and what is expected.
         reason: String,
     },
-    /// One of several records is malformed, and so is the message: a human must see it.
+    /// One of several records is malformed.
     #[error("record {number} of {records}: {malformed}")]
     InRecord {
-        /// Which, from 1.
+        /// The number of the record, from 1.
         number: usize,
-        /// How many there are.
+        /// The number of records in the message.
         records: usize,
-        /// What is wrong with it.
-        malformed: Box<Malformed>,
+        /// The error of the record.
+        malformed: Box<MalformedMessage>,
     },
 }
 
-impl Malformed {
+impl MalformedMessage {
     pub(super) fn bad_key(key: &str, reason: impl Into<String>) -> Self {
-        let key = if key.len() > super::key::LONGEST { cut(key) } else { key.to_owned() };
+        let key = if key.len() > super::key::MAX_KEY_BYTES { truncate(key) } else { key.to_owned() };
         Self::BadKey { key, reason: reason.into() }
     }
 
@@ -56,11 +57,11 @@ impl Malformed {
     }
 }
 
-/// A text of the sender's, short enough for a log line: a message may be a quarter of a megabyte in one field.
-pub(super) fn cut(text: &str) -> String {
-    const MOST: usize = 100;
+/// Truncates a text of the message for logs: one field may be as large as a message, 256 KiB.
+pub(super) fn truncate(text: &str) -> String {
+    const MAX_CHARS: usize = 100;
     let mut chars = text.chars();
-    let mut short: String = chars.by_ref().take(MOST).collect();
+    let mut short: String = chars.by_ref().take(MAX_CHARS).collect();
     if chars.next().is_some() {
         short.push_str("...");
     }

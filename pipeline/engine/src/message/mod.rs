@@ -1,7 +1,7 @@
-//! What a message asks for: the edge where texts become types.
+//! Parsing of queue messages into typed requests.
 //!
-//! Every form that the platform or AWS sends is recognised by its fields, because nothing else tells them apart. Each ends as
-//! a [`Request`] that names only keys and identifiers that hold, so nobody further in checks again.
+//! The platform and AWS send several message forms, which are told apart by their fields. Each is parsed into a [`Request`] whose
+//! keys and identifiers are validated, so that later stages need no further checks.
 
 mod envelope;
 mod event_bridge;
@@ -10,55 +10,54 @@ mod key;
 mod malformed;
 mod notification;
 mod object_event;
-mod platform;
+mod platform_message;
 mod request;
 
 use std::borrow::Cow;
 
 use serde_json::Value;
 
-use self::{envelope::Opened, fields::Fields};
-pub(crate) use key::ENDINGS;
+use self::{envelope::EnvelopeContent, fields::Fields};
 
 pub use self::{
-    malformed::Malformed,
+    malformed::MalformedMessage,
     notification::upload_event,
     request::{DeleteRef, FinishedVariants, PhotoRef, ProfileRef, RemovedRef, Request},
 };
 
-/// SNS wraps once; forwarding from topic to queue to topic wraps again. More than this is nobody's set-up.
-const MOST_ENVELOPES: usize = 3;
+/// SNS wraps a message once, and forwarding from topic to queue to topic wraps it again. No sensible setup nests deeper.
+const MAX_ENVELOPES: usize = 3;
 
-/// What the message asks for; every record counts. A loop and not a recursion: the sender chooses how deep envelopes stand.
-pub fn understand(body: &str, bucket: &str) -> Result<Vec<Request>, Malformed> {
+/// Parses a message into one request per record. Iterative, because the sender controls the nesting depth of envelopes.
+pub fn parse_message(body: &str, bucket: &str) -> Result<Vec<Request>, MalformedMessage> {
     let mut text = Cow::Borrowed(body);
-    for depth in 0..=MOST_ENVELOPES {
-        let message = parse(&text, depth)?;
+    for depth in 0..=MAX_ENVELOPES {
+        let message = parse_json(&text, depth)?;
         let fields = Fields::of_message(&message)?;
         match envelope::open(&fields)? {
-            Some(Opened::Letter(letter)) => text = Cow::Owned(letter.to_owned()),
-            Some(Opened::Notice { why }) => return Ok(vec![Request::Ignored { why }]),
-            None => return read(&fields, bucket),
+            Some(EnvelopeContent::Message(message)) => text = Cow::Owned(message.to_owned()),
+            Some(EnvelopeContent::Control { reason }) => return Ok(vec![Request::Ignored { reason }]),
+            None => return parse_content(&fields, bucket),
         }
     }
-    Err(Malformed::NotAMessage(format!("SNS envelopes stand more than {MOST_ENVELOPES} deep in each other")))
+    Err(MalformedMessage::NotAMessage(format!("SNS envelopes are nested more than {MAX_ENVELOPES} deep")))
 }
 
-fn parse(text: &str, depth: usize) -> Result<Value, Malformed> {
-    let what = if depth == 0 { "it" } else { "what its SNS envelope holds" };
-    serde_json::from_str(text).map_err(|e| Malformed::NotAMessage(format!("{what} is not JSON: {e}")))
+fn parse_json(text: &str, depth: usize) -> Result<Value, MalformedMessage> {
+    let subject = if depth == 0 { "it" } else { "the content of its SNS envelope" };
+    serde_json::from_str(text).map_err(|e| MalformedMessage::NotAMessage(format!("{subject} is not JSON: {e}")))
 }
 
-/// A message that is no envelope.
-fn read(fields: &Fields<'_>, bucket: &str) -> Result<Vec<Request>, Malformed> {
+/// Parses a message that is not an envelope.
+fn parse_content(fields: &Fields<'_>, bucket: &str) -> Result<Vec<Request>, MalformedMessage> {
     if fields.has("Records") {
-        notification::read(fields, bucket)
+        notification::parse(fields, bucket)
     } else if fields.has("Event") {
-        notification::read_test(fields).map(|request| vec![request])
+        notification::parse_test_event(fields).map(|request| vec![request])
     } else if fields.has("detail-type") {
-        event_bridge::read(fields, bucket).map(|request| vec![request])
+        event_bridge::parse(fields, bucket).map(|request| vec![request])
     } else {
-        platform::read(fields, bucket).map(|request| vec![request])
+        platform_message::parse(fields, bucket).map(|request| vec![request])
     }
 }
 

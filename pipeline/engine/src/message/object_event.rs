@@ -1,25 +1,25 @@
-//! Something happened to an object of a bucket, whoever tells: S3, EventBridge or the platform.
+//! A change of an object in a bucket, in the form common to S3, EventBridge and the platform.
 
 use super::{
     key::{self, Folder},
-    malformed::{Malformed, cut},
+    malformed::{MalformedMessage, truncate},
     request::{FinishedVariants, PhotoRef, ProfileRef, RemovedRef, Request},
 };
 
-/// What happened.
+/// The kind of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Happened {
+pub(super) enum ObjectChange {
     /// The object was written, for the first time or again.
     Created,
-    /// The object was deleted by somebody.
+    /// The object was deleted.
     Removed,
 }
 
-/// Something happened to an object.
+/// A change of an object.
 pub(super) struct ObjectEvent<'a> {
-    pub happened: Happened,
-    /// The bucket. That it is missing matters only if the object is our business.
-    pub bucket: Result<&'a str, Malformed>,
+    pub change: ObjectChange,
+    /// The bucket. A missing bucket is an error only if the key is one the worker processes.
+    pub bucket: Result<&'a str, MalformedMessage>,
     /// The key, decoded.
     pub key: String,
     pub version: Option<String>,
@@ -29,10 +29,10 @@ pub(super) struct ObjectEvent<'a> {
 }
 
 impl<'a> ObjectEvent<'a> {
-    /// An object that was written, and nothing else is known.
-    pub fn created(bucket: Result<&'a str, Malformed>, key: &str) -> Self {
+    /// Returns the event of a written object of which only bucket and key are known.
+    pub fn created(bucket: Result<&'a str, MalformedMessage>, key: &str) -> Self {
         Self {
-            happened: Happened::Created,
+            change: ObjectChange::Created,
             bucket,
             key: key.to_owned(),
             version: None,
@@ -42,64 +42,64 @@ impl<'a> ObjectEvent<'a> {
         }
     }
 
-    /// What is to be done about it in the bucket `ours`.
-    pub fn into_request(self, ours: &str) -> Result<Request, Malformed> {
+    /// Returns the request that this event makes of a worker whose bucket is `own_bucket`.
+    pub fn into_request(self, own_bucket: &str) -> Result<Request, MalformedMessage> {
         let folder = Folder::of(&self.key);
-        if folder == Folder::Other || key::is_no_photo(&self.key) {
-            // A console marks a folder by an object whose name ends like one.
-            key::check(self.key.strip_suffix('/').unwrap_or(&self.key))?;
-            let why = format!("the key {:?} is neither that of an original nor of a profile picture", self.key);
-            return Ok(Request::Ignored { why });
+        if folder == Folder::Other || key::is_not_a_photo(&self.key) {
+            // The S3 console creates an empty object whose key ends in / for a folder.
+            key::validate(self.key.strip_suffix('/').unwrap_or(&self.key))?;
+            let reason = format!("the key {:?} is neither that of an original nor of a profile picture", self.key);
+            return Ok(Request::Ignored { reason });
         }
-        check_bucket(self.bucket.clone()?, ours)?;
-        match (folder, self.happened) {
-            (Folder::Profiles, Happened::Created) => self.into_profile(),
-            (Folder::Profiles, Happened::Removed) => {
-                key::check(&self.key)?;
-                let why = format!("the profile picture {:?} is gone, and nothing of ours depends on it", self.key);
-                Ok(Request::Ignored { why })
+        check_bucket(self.bucket.clone()?, own_bucket)?;
+        match (folder, self.change) {
+            (Folder::Profiles, ObjectChange::Created) => self.into_profile(),
+            (Folder::Profiles, ObjectChange::Removed) => {
+                key::validate(&self.key)?;
+                let reason = format!("no stored data depends on the removed profile picture {:?}", self.key);
+                Ok(Request::Ignored { reason })
             }
-            (_, Happened::Created) => self.into_photo(),
-            (_, Happened::Removed) => self.into_removed(),
+            (_, ObjectChange::Created) => self.into_photo(),
+            (_, ObjectChange::Removed) => self.into_removed(),
         }
     }
 
-    fn into_photo(self) -> Result<Request, Malformed> {
-        let image = key::image(&self.key)?;
+    fn into_photo(self) -> Result<Request, MalformedMessage> {
+        let image = key::image_id(&self.key)?;
         let Self { key, version, sequencer, file_name, finished, .. } = self;
-        // Pictures of another photo are no pictures of this one.
+        // Variants of another photo are ignored: this photo's are rendered instead.
         let finished =
             finished.filter(|f| key::is_variant_of(&f.large, &image) && key::is_variant_of(&f.medium, &image));
         Ok(Request::Photo(PhotoRef { image, key, version, sequencer, file_name, finished }))
     }
 
-    fn into_profile(self) -> Result<Request, Malformed> {
-        let email = key::owner(&self.key)?;
+    fn into_profile(self) -> Result<Request, MalformedMessage> {
+        let email = key::profile_owner(&self.key)?;
         let Self { key, version, sequencer, .. } = self;
         Ok(Request::Profile(ProfileRef { email, key, version, sequencer }))
     }
 
-    fn into_removed(self) -> Result<Request, Malformed> {
-        let image = key::image(&self.key)?;
+    fn into_removed(self) -> Result<Request, MalformedMessage> {
+        let image = key::image_id(&self.key)?;
         let Self { key, version, sequencer, .. } = self;
         Ok(Request::Removed(RemovedRef { image, key, version, sequencer }))
     }
 }
 
-/// Objects of other buckets may have the same keys as ours.
-pub(super) fn check_bucket(bucket: &str, ours: &str) -> Result<(), Malformed> {
-    if bucket == ours {
+/// Rejects other buckets: their objects may have the same keys.
+pub(super) fn check_bucket(bucket: &str, own_bucket: &str) -> Result<(), MalformedMessage> {
+    if bucket == own_bucket {
         return Ok(());
     }
-    Err(Malformed::OtherBucket { bucket: cut(bucket), ours: ours.to_owned() })
+    Err(MalformedMessage::OtherBucket { bucket: truncate(bucket), own_bucket: own_bucket.to_owned() })
 }
 
-/// The version that an ETag names: HTTP quotes it, notifications do not.
-pub(super) fn version(e_tag: Option<&str>) -> Option<String> {
-    said(e_tag.map(|e_tag| e_tag.trim_matches('"')))
+/// Returns the version that an ETag denotes. HTTP puts it in quotes, notifications do not.
+pub(super) fn version_from_etag(e_tag: Option<&str>) -> Option<String> {
+    non_empty(e_tag.map(|e_tag| e_tag.trim_matches('"')))
 }
 
-/// What a field says; an empty text says nothing.
-pub(super) fn said(text: Option<&str>) -> Option<String> {
+/// Returns the text, or `None` if it is empty.
+pub(super) fn non_empty(text: Option<&str>) -> Option<String> {
     text.filter(|text| !text.is_empty()).map(str::to_owned)
 }

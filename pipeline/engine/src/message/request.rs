@@ -1,86 +1,86 @@
-//! What a message can ask for.
+//! The requests that messages make.
 
 use sparks_domain::{Email, ImageId};
 
-use super::Malformed;
+use super::MalformedMessage;
 
-/// What a message, or one record of it, asks for.
+/// The request of a message, or of one record of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Request {
-    /// Take a photo in.
+    /// Process an uploaded photo.
     Photo(PhotoRef),
-    /// Find out who a user is.
+    /// Identify a user by a profile picture.
     Profile(ProfileRef),
-    /// Delete a photo, and credit its uploader.
+    /// Delete a photo and credit the upload limit of its uploader.
     Delete(DeleteRef),
-    /// Clean up after a photo whose original is gone.
+    /// Clean up after the original of a photo was removed.
     Removed(RemovedRef),
     /// Nothing: the message is acknowledged.
     Ignored {
         /// Why there is nothing to do.
-        why: String,
+        reason: String,
     },
-    /// One record of several that asks for nothing we know: a human must see it.
-    Refused(Malformed),
+    /// One malformed record of several: the message becomes a dead letter after the other records are processed.
+    Malformed(MalformedMessage),
 }
 
-/// A photo somebody uploaded.
+/// An uploaded photo.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PhotoRef {
     /// The photo.
     pub image: ImageId,
-    /// Its original.
+    /// The key of its original.
     pub key: String,
-    /// The version that was uploaded, where the message tells.
+    /// The uploaded version, if the message contains it.
     pub version: Option<String>,
-    /// Orders versions of the same key, where the message tells.
+    /// S3's sequencer, which orders versions of the same key, if the message contains it.
     pub sequencer: Option<String>,
-    /// The name the file had at its owner's, where the message tells.
+    /// The file name at the uploader, if the message contains it.
     pub file_name: Option<String>,
-    /// The pictures made of it, where somebody else has made them already.
+    /// The variants of the photo, if the platform has rendered them already.
     pub finished: Option<FinishedVariants>,
 }
 
-/// The pictures that somebody else has made of a photo: only its faces are left to do.
+/// The variants that the platform has rendered of a photo: only its faces remain to be processed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FinishedVariants {
-    /// The key of the large one, under `processed/`.
+    /// The key of the large variant, under `processed/`.
     pub large: String,
-    /// The key of the medium one, under `processed/`.
+    /// The key of the medium variant, under `processed/`.
     pub medium: String,
 }
 
-/// A user's picture of themselves.
+/// A profile picture of a user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProfileRef {
-    /// Whose picture it is.
+    /// The user.
     pub email: Email,
-    /// The picture.
+    /// The key of the picture.
     pub key: String,
-    /// The version that was uploaded, where the message tells.
+    /// The uploaded version, if the message contains it.
     pub version: Option<String>,
-    /// Orders versions of the same key, where the message tells.
+    /// S3's sequencer, which orders versions of the same key, if the message contains it.
     pub sequencer: Option<String>,
 }
 
-/// Somebody wants a photo gone.
+/// A photo to delete.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeleteRef {
     /// The photo.
     pub image: ImageId,
-    /// Who uploaded it, as the message claims: the IMAGE row decides.
+    /// The uploader according to the message. The IMAGE row is authoritative.
     pub uploader: Email,
 }
 
-/// The original of a photo is gone.
+/// A photo whose original was removed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RemovedRef {
     /// The photo.
     pub image: ImageId,
-    /// Its original.
+    /// The key of its original.
     pub key: String,
-    /// The version that is gone, where the message tells.
+    /// The removed version, if the message contains it.
     pub version: Option<String>,
-    /// Orders what happened to the same key, where the message tells.
+    /// S3's sequencer, which orders events of the same key, if the message contains it.
     pub sequencer: Option<String>,
 }

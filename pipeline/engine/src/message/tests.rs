@@ -1,4 +1,4 @@
-//! The traps, one by one. Whole messages as the world sends them are golden files.
+//! Edge cases of each message form. Complete messages of every sender are golden files in `tests/golden/messages`.
 
 use serde_json::{Value, json};
 
@@ -24,48 +24,48 @@ fn bridged(key: &str) -> String {
     json!({ "source": "aws.s3", "detail-type": "Object Created", "detail": detail }).to_string()
 }
 
-fn wrapped(times: usize, letter: String) -> String {
-    (0..times).fold(letter, |inner, _| json!({ "Type": "Notification", "Message": inner }).to_string())
+fn wrapped(times: usize, message: String) -> String {
+    (0..times).fold(message, |inner, _| json!({ "Type": "Notification", "Message": inner }).to_string())
 }
 
 #[track_caller]
 fn one(body: &str) -> Request {
-    let mut requests = understand(body, "b").unwrap_or_else(|e| panic!("{body}: {e}"));
+    let mut requests = parse_message(body, "b").unwrap_or_else(|e| panic!("{body}: {e}"));
     assert_eq!(requests.len(), 1, "{requests:?}");
     requests.remove(0)
 }
 
 #[track_caller]
-fn refused(body: &str) -> Malformed {
-    understand(body, "b").expect_err(body)
+fn malformed(body: &str) -> MalformedMessage {
+    parse_message(body, "b").expect_err(body)
 }
 
 #[track_caller]
 fn is_ignored(body: &str, because: &str) {
     match one(body) {
-        Request::Ignored { why } => assert!(why.contains(because), "{why}"),
+        Request::Ignored { reason } => assert!(reason.contains(because), "{reason}"),
         other => panic!("{body}: {other:?}"),
     }
 }
 
 #[track_caller]
 fn is_bad_key(body: &str, because: &str) {
-    match refused(body) {
-        Malformed::BadKey { reason, .. } => assert!(reason.contains(because), "{reason}"),
+    match malformed(body) {
+        MalformedMessage::BadKey { reason, .. } => assert!(reason.contains(because), "{reason}"),
         other => panic!("{body}: {other:?}"),
     }
 }
 
 #[track_caller]
 fn is_bad_field(body: &Value, name: &str) {
-    match refused(&body.to_string()) {
-        Malformed::BadField { field, .. } => assert_eq!(field, name),
+    match malformed(&body.to_string()) {
+        MalformedMessage::BadField { field, .. } => assert_eq!(field, name),
         other => panic!("{body}: {other:?}"),
     }
 }
 
 #[test]
-fn what_is_sent_is_understood() {
+fn a_generated_upload_event_parses_into_a_photo_request() {
     let sent = upload_event("b", &original(), 7, "v1", "0A", "a b+c.jpg");
     let Request::Photo(photo) = one(&sent) else { panic!("{sent}") };
     assert_eq!((photo.image.as_str(), photo.key), (KSUID, original()));
@@ -74,7 +74,7 @@ fn what_is_sent_is_understood() {
 }
 
 #[test]
-fn any_key_is_sent_so_that_it_arrives_as_it_was() {
+fn key_encoding_round_trips() {
     for name in ["a b+c%20%2B.jpg", "100 %.jpg", "käse/ß~(1)*.png", "%E4.jpg", "a&b=c?d#e.jpg"] {
         let key = format!("profiles/ada+x@example.org/{name}");
         let sent = upload_event("b", &key, 7, "v1", "0A", "f");
@@ -84,7 +84,7 @@ fn any_key_is_sent_so_that_it_arrives_as_it_was() {
 }
 
 #[test]
-fn only_notifications_encode_keys() {
+fn only_s3_notifications_have_url_encoded_keys() {
     let key = "profiles/ada+x@example.org/a%20b.jpg";
     let legacy = json!({ "bucketName": "b", "objectKey": key }).to_string();
     for body in [bridged(key), legacy] {
@@ -93,7 +93,7 @@ fn only_notifications_encode_keys() {
 }
 
 #[test]
-fn a_plus_is_a_blank_before_anything_is_unescaped() {
+fn a_plus_decodes_to_a_space_before_percent_decoding() {
     let body = notification(&[record("ObjectCreated:Put", "profiles/a%2Bb%40c.org/x+y%2Bz%2525.jpg")]);
     let Request::Profile(profile) = one(&body) else { panic!("{body}") };
     assert_eq!((profile.email.as_str(), profile.key.as_str()), ("a+b@c.org", "profiles/a+b@c.org/x y+z%25.jpg"));
@@ -101,20 +101,20 @@ fn a_plus_is_a_blank_before_anything_is_unescaped() {
 }
 
 #[test]
-fn endings_are_read_in_either_case_and_ids_in_both_forms() {
+fn extensions_are_case_insensitive_and_ids_are_uuids_or_ksuids() {
     for key in [format!("originals/{KSUID}.JPG"), format!("originals/{UUID}.WebP"), format!("originals/{UUID}.jpeg")] {
         assert!(matches!(one(&bridged(&key)), Request::Photo(photo) if photo.key == key));
     }
 }
 
 #[test]
-fn keys_under_originals_that_are_no_photos_are_refused_by_name() {
+fn invalid_keys_under_originals_are_malformed_with_a_reason() {
     let long = format!("originals/{}.jpg", "x".repeat(1100));
     let inside = format!("originals/a/{KSUID}.jpg");
     for (key, because) in [
         ("originals/UNKNOWN_PERSONS.jpg", "not an image ID"),
         ("originals/person1.jpg", "not an image ID"),
-        (&inside, "folder of its own"),
+        (&inside, "subfolder"),
         ("originals//x.jpg", "empty segment"),
         ("originals/../secret.jpg", "\"..\""),
         ("originals/a\\b.jpg", "backslash"),
@@ -125,35 +125,35 @@ fn keys_under_originals_that_are_no_photos_are_refused_by_name() {
     }
     let encoded = notification(&[record("ObjectRemoved:Delete", "originals/..%2Fsecret.jpg")]);
     is_bad_key(&encoded, "\"..\"");
-    assert!(refused(&bridged(&long)).to_string().len() < 400, "nobody reads a key that long");
+    assert!(malformed(&bridged(&long)).to_string().len() < 400, "long keys are truncated");
 }
 
 #[test]
-fn keys_that_no_key_may_be_called_are_refused_in_every_folder() {
+fn invalid_keys_are_malformed_in_every_folder() {
     for key in ["processed/../originals/x", "/etc/passwd", "persons/a\\b", "a\u{1b}[2J", "a/./b", ""] {
         is_bad_key(&bridged(key), "");
     }
 }
 
 #[test]
-fn other_keys_are_ignored_whatever_their_bucket() {
+fn keys_in_other_folders_are_ignored_in_every_bucket() {
     let folders = ["originals/", "persons/", "profiles/a@b.org/"];
     let no_photos = ["originals/x", "originals/0ujtsYcgvSTl8PAuAdqWYSMnLOv.heic"];
     let others = ["processed/x_large.webp", "persons/person1.jpg", "originals.jpg", "Originals/x.jpg", "profile/x"];
     for key in folders.into_iter().chain(no_photos).chain(others) {
         is_ignored(&bridged(key), key);
-        let elsewhere = understand(&bridged(key), "another").expect(key);
+        let elsewhere = parse_message(&bridged(key), "another").expect(key);
         assert!(matches!(elsewhere[..], [Request::Ignored { .. }]));
     }
     is_ignored(&json!({ "objectKey": "persons/person1.jpg" }).to_string(), "persons/person1.jpg");
 }
 
 #[test]
-fn another_bucket_is_refused_before_its_key_is_judged() {
-    for key in [original(), "originals/nonsense.jpg".into(), "profiles/nobody/x.jpg".into()] {
-        let refused = understand(&bridged(&key), "ours").expect_err("another bucket");
-        assert_eq!(refused, Malformed::OtherBucket { bucket: "b".into(), ours: "ours".into() });
-        let text = refused.to_string();
+fn another_bucket_is_rejected_before_its_key_is_validated() {
+    for key in [original(), "originals/nonsense.jpg".into(), "profiles/not-an-email/x.jpg".into()] {
+        let malformed = parse_message(&bridged(&key), "ours").expect_err("another bucket");
+        assert_eq!(malformed, MalformedMessage::OtherBucket { bucket: "b".into(), own_bucket: "ours".into() });
+        let text = malformed.to_string();
         assert!(text.contains("\"b\"") && text.contains("\"ours\"") && text.contains("`bucket`"), "{text}");
     }
     let nowhere = json!({ "Records": [{ "s3": { "object": { "key": original() } } }] });
@@ -162,7 +162,7 @@ fn another_bucket_is_refused_before_its_key_is_judged() {
 }
 
 #[test]
-fn event_names_say_what_happened() {
+fn event_names_map_to_object_changes() {
     for created in ["ObjectCreated:Put", "s3:ObjectCreated:CompleteMultipartUpload", "ObjectCreated:Copy"] {
         assert!(matches!(one(&notification(&[record(created, &original())])), Request::Photo(_)), "{created}");
     }
@@ -172,7 +172,7 @@ fn event_names_say_what_happened() {
     for ignored in ["LifecycleExpiration:Delete", "s3:ObjectRestore:Completed", "ObjectTagging:Put", "ObjectAcl:Put"] {
         is_ignored(&notification(&[record(ignored, "originals/nonsense")]), ignored);
     }
-    for ignored in ["ObjectCreated", "ObjectCreatedByNobody:Put", "", "s3:"] {
+    for ignored in ["ObjectCreated", "ObjectCreatedOtherwise:Put", "", "s3:"] {
         is_ignored(&notification(&[record(ignored, &original())]), ignored);
     }
     let mut nameless = record("", &original());
@@ -181,21 +181,21 @@ fn event_names_say_what_happened() {
 }
 
 #[test]
-fn every_record_counts_and_a_bad_one_is_named_by_its_number() {
+fn every_record_is_parsed_and_a_malformed_one_has_its_number() {
     let good = record("ObjectCreated:Put", &original());
     let ignored = record("ObjectCreated:Put", "processed/x");
     let profile = record("ObjectCreated:Put", "profiles/a@b.org/x.jpg");
-    let requests = understand(&notification(&[good.clone(), ignored, profile]), "b").expect("three records");
+    let requests = parse_message(&notification(&[good.clone(), ignored, profile]), "b").expect("three records");
     assert!(matches!(requests[..], [Request::Photo(_), Request::Ignored { .. }, Request::Profile(_)]), "{requests:?}");
 
     let bad = record("ObjectCreated:Put", "originals/person1.jpg");
-    let alone = refused(&notification(std::slice::from_ref(&bad)));
-    assert!(matches!(alone, Malformed::BadKey { .. }), "{alone:?}");
+    let alone = malformed(&notification(std::slice::from_ref(&bad)));
+    assert!(matches!(alone, MalformedMessage::BadKey { .. }), "{alone:?}");
     let beside = |bad: Value| {
-        let requests = understand(&notification(&[bad, good.clone()]), "b").expect("two records");
+        let requests = parse_message(&notification(&[bad, good.clone()]), "b").expect("two records");
         match &requests[..] {
-            [Request::Refused(malformed), Request::Photo(_)] => malformed.to_string(),
-            other => panic!("the good one counts: {other:?}"),
+            [Request::Malformed(malformed), Request::Photo(_)] => malformed.to_string(),
+            other => panic!("expected the valid record to be parsed: {other:?}"),
         }
     };
     let text = beside(bad);
@@ -206,7 +206,7 @@ fn every_record_counts_and_a_bad_one_is_named_by_its_number() {
 }
 
 #[test]
-fn versions_lose_their_quotes_and_empty_texts_say_nothing() {
+fn versions_are_unquoted_and_empty_texts_count_as_absent() {
     let mut quoted = record("ObjectCreated:Put", &original());
     quoted["s3"]["object"]["eTag"] = json!("\"abc-2\"");
     quoted["s3"]["object"]["sequencer"] = json!("");
@@ -219,15 +219,15 @@ fn versions_lose_their_quotes_and_empty_texts_say_nothing() {
 }
 
 #[test]
-fn envelopes_are_opened_three_deep_and_no_deeper() {
+fn envelopes_are_unwrapped_up_to_three_levels() {
     for times in 1..=3 {
         assert!(matches!(one(&wrapped(times, bridged(&original()))), Request::Photo(_)), "{times}");
     }
     assert!(
-        matches!(refused(&wrapped(4, bridged(&original()))), Malformed::NotAMessage(why) if why.contains("3 deep"))
+        matches!(malformed(&wrapped(4, bridged(&original()))), MalformedMessage::NotAMessage(why) if why.contains("3 deep"))
     );
-    let text = refused(&wrapped(1, "hello".into())).to_string();
-    assert!(text.contains("its SNS envelope holds"), "{text}");
+    let text = malformed(&wrapped(1, "hello".into())).to_string();
+    assert!(text.contains("the content of its SNS envelope"), "{text}");
     is_bad_field(&json!({ "Type": "Notification" }), "Message");
     is_bad_field(&json!({ "Type": "Notification", "Message": {} }), "Message");
     is_bad_field(&json!({ "Type": "Newsletter", "Message": "{}" }), "Type");
@@ -237,7 +237,7 @@ fn envelopes_are_opened_three_deep_and_no_deeper() {
 }
 
 #[test]
-fn lifecycles_delete_nothing() {
+fn lifecycle_expirations_are_ignored() {
     let mut deleted: Value = serde_json::from_str(&bridged(&original())).expect("JSON");
     deleted["detail-type"] = json!("Object Deleted");
     assert!(matches!(one(&deleted.to_string()), Request::Removed(_)));
@@ -252,7 +252,7 @@ fn lifecycles_delete_nothing() {
 }
 
 #[test]
-fn profile_pictures_are_believed_only_in_their_owners_folder() {
+fn profile_pictures_must_be_in_the_folder_of_their_user() {
     let profile =
         |key: &str| json!({ "bucketName": "b", "objectKey": key, "isProfilePicture": true, "userEmail": "a@b.org" });
     for key in ["profiles/a@b.org/x.jpg", "profile-pictures/a@b.org/1/x"] {
@@ -264,19 +264,20 @@ fn profile_pictures_are_believed_only_in_their_owners_folder() {
     for key in others.into_iter().chain(["profiles/a@b.org/../c@d.org/x", "processed/x", &original()]) {
         is_bad_key(&profile(key).to_string(), "");
     }
-    for key in ["profiles/x.jpg", "profiles/nobody/x.jpg", "profile-pictures//x.jpg", "profiles/a#b@c.org/x.jpg"] {
+    for key in ["profiles/x.jpg", "profiles/not-an-email/x.jpg", "profile-pictures//x.jpg", "profiles/a#b@c.org/x.jpg"]
+    {
         is_bad_key(&bridged(key), "");
     }
-    let mut nobody = profile("profiles/a@b.org/x.jpg");
-    nobody["userEmail"] = json!("LIMIT#a@b.org");
-    is_bad_field(&nobody, "userEmail");
-    nobody["isProfilePicture"] = json!("true");
-    is_bad_field(&nobody, "isProfilePicture");
-    is_ignored(&notification(&[record("ObjectRemoved:Delete", "profiles/a%40b.org/x.jpg")]), "gone");
+    let mut invalid = profile("profiles/a@b.org/x.jpg");
+    invalid["userEmail"] = json!("LIMIT#a@b.org");
+    is_bad_field(&invalid, "userEmail");
+    invalid["isProfilePicture"] = json!("true");
+    is_bad_field(&invalid, "isProfilePicture");
+    is_ignored(&notification(&[record("ObjectRemoved:Delete", "profiles/a%40b.org/x.jpg")]), "removed profile picture");
 }
 
 #[test]
-fn finished_variants_are_used_only_if_both_are_where_they_belong() {
+fn finished_variants_are_used_only_if_both_keys_are_valid() {
     let completed = |more: Value| {
         let mut message = json!({ "bucketName": "b", "originalObjectKey": original() });
         message.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
@@ -302,31 +303,31 @@ fn finished_variants_are_used_only_if_both_are_where_they_belong() {
 }
 
 #[test]
-fn only_deletes_of_a_photo_by_somebody_are_actions() {
+fn the_only_action_is_to_delete_a_photo_of_an_uploader() {
     let delete = |image: &str, by: &str| json!({ "action": "delete", "imageId": image, "uploadedBy": by });
-    let wanted = one(&delete(UUID, "a@b.org").to_string());
-    assert!(matches!(wanted, Request::Delete(d) if d.image.as_str() == UUID && d.uploader.as_str() == "a@b.org"));
+    let request = one(&delete(UUID, "a@b.org").to_string());
+    assert!(matches!(request, Request::Delete(d) if d.image.as_str() == UUID && d.uploader.as_str() == "a@b.org"));
     is_bad_field(&delete("UNKNOWN_PERSONS", "a@b.org"), "imageId");
     is_bad_field(&delete(&"x".repeat(100_000), "a@b.org"), "imageId");
-    is_bad_field(&delete(UUID, "nobody"), "uploadedBy");
+    is_bad_field(&delete(UUID, "not-an-email"), "uploadedBy");
     is_bad_field(&json!({ "action": "delete", "imageId": UUID }), "uploadedBy");
     is_bad_field(&json!({ "action": "rename", "imageId": UUID }), "action");
-    let text = refused(&delete(&"x".repeat(100_000), "a@b.org").to_string()).to_string();
-    assert!(text.len() < 400, "nobody reads a text that long");
+    let text = malformed(&delete(&"x".repeat(100_000), "a@b.org").to_string()).to_string();
+    assert!(text.len() < 400, "long texts are truncated");
 }
 
 #[test]
-fn what_is_no_message_is_refused_with_what_would_be_right() {
+fn unknown_forms_are_malformed_with_the_expected_forms() {
     for body in ["", "[]", "null", "\"text\"", "{}", "hello", "{\"Records\": null}", "{\"a\": 1}"] {
-        let refused = refused(body);
-        assert!(matches!(refused, Malformed::NotAMessage(_)), "{body}: {refused:?}");
+        let malformed = malformed(body);
+        assert!(matches!(malformed, MalformedMessage::NotAMessage(_)), "{body}: {malformed:?}");
     }
-    assert!(refused("{\"a\": 1}").to_string().contains("`Records` (S3)"));
+    assert!(malformed("{\"a\": 1}").to_string().contains("`Records` (S3)"));
     let deep = format!("{{\"Records\":{}", "[".repeat(100_000));
-    assert!(matches!(refused(&deep), Malformed::NotAMessage(_)));
+    assert!(matches!(malformed(&deep), MalformedMessage::NotAMessage(_)));
     is_ignored(
         &json!({ "Service": "Amazon S3", "Event": "s3:TestEvent", "Bucket": "any" }).to_string(),
         "s3:TestEvent",
     );
-    is_bad_field(&json!({ "Service": "Amazon S3", "Event": "s3:Party" }), "Event");
+    is_bad_field(&json!({ "Service": "Amazon S3", "Event": "s3:Unknown" }), "Event");
 }

@@ -1,16 +1,16 @@
-//! Time, passed in so that a run can be replayed.
+//! The clock, passed in so that a run can be replayed.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use sparks_domain::Timestamp;
 
-/// Tells the time.
+/// Returns the current time.
 pub trait Clock: Send + Sync {
-    /// Now.
+    /// Returns the current time.
     fn now(&self) -> Timestamp;
 }
 
-/// The machine's clock.
+/// The clock of the operating system.
 pub struct SystemClock;
 
 impl Clock for SystemClock {

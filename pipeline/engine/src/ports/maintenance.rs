@@ -1,4 +1,4 @@
-//! What only rebuilding and looking at everything needs.
+//! Whole-table operations of `rebuild`, `verify` and consolidation.
 
 use std::collections::BTreeSet;
 
@@ -7,54 +7,57 @@ use sparks_domain::{Difference, FaceId, ImageId, Item, Key, Mutation, PersonId, 
 
 use super::{DecidedFace, Store, StoreError};
 
-/// Walks and mends the whole table. Never on the path of a photo.
+/// Scans and repairs the whole table. Never used while a photo is processed.
 #[async_trait]
 pub trait Maintenance: Store {
-    /// How far the log goes.
+    /// Returns the position of the last event of every lane.
     async fn heads(&self) -> Result<Position, StoreError>;
 
-    /// All rows after `after`, in an order of the store's own, at most `most`.
+    /// Returns at most `most` rows after `after`, in an order that the store chooses.
     async fn scan(&self, after: Option<&Key>, most: usize) -> Result<Vec<Item>, StoreError>;
 
-    /// What the log knows of these photos, in their order.
+    /// Returns the states of these photos, in the order of `images`.
     async fn photos(&self, images: &[ImageId]) -> Result<Vec<Option<PhotoState>>, StoreError>;
 
-    /// Compares rows with what they should be, group by group, and, if told to, makes them so.
-    /// A group in which a row of the platform is gone is left alone: the photo was deleted.
-    async fn mend(&self, groups: Vec<Vec<Mutation>>, write: bool) -> Result<Mended, StoreError>;
+    /// Compares rows with what they should be, group by group, and with `write` repairs them. A group with a missing row of the
+    /// platform is skipped: the platform has deleted the photo.
+    async fn repair(&self, groups: Vec<Vec<Mutation>>, write: bool) -> Result<RepairReport, StoreError>;
 
-    /// Kept faces that are nobody's, by image and number, after `after`, at most `most`.
+    /// Returns at most `most` stored faces without a person after `after`, by image and number.
     async fn unidentified(&self, after: Option<&FaceId>, most: usize) -> Result<Vec<DecidedFace>, StoreError>;
 
-    /// Who was seen beside whom, as different faces of one photo: each pair once, the lower number first. With `of`, only pairs
-    /// with one of these persons, for which no other photos are looked at.
-    async fn company(&self, of: Option<&BTreeSet<PersonId>>) -> Result<BTreeSet<(PersonId, PersonId)>, StoreError>;
+    /// Returns the pairs of persons that appear as different faces of one photo, each pair once, the lower ID first. With `of`
+    /// only the pairs that contain one of these persons, without reading other photos.
+    async fn co_occurrences(
+        &self,
+        of: Option<&BTreeSet<PersonId>>,
+    ) -> Result<BTreeSet<(PersonId, PersonId)>, StoreError>;
 
-    /// How far something has come.
-    async fn mark(&self, mark: Mark) -> Result<Position, StoreError>;
+    /// Returns the position of a checkpoint.
+    async fn checkpoint(&self, checkpoint: Checkpoint) -> Result<Position, StoreError>;
 
-    /// Something has come this far.
-    async fn set_mark(&self, mark: Mark, position: &Position) -> Result<(), StoreError>;
+    /// Stores the position of a checkpoint.
+    async fn set_checkpoint(&self, checkpoint: Checkpoint, position: &Position) -> Result<(), StoreError>;
 
-    /// A digest of all rows.
+    /// Returns a digest of all rows.
     async fn fingerprint(&self) -> Result<Fingerprint, StoreError>;
 }
 
-/// What goes along the log after the fact, and remembers how far it has come.
+/// A reader of the event log that stores its position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mark {
-    /// All photos' rows show who is who up to this identity event.
+pub enum Checkpoint {
+    /// The rows of all photos reflect the merges up to this identity event.
     Followed,
-    /// All faces up to this event have been considered as evidence of who is who.
+    /// Consolidation has considered the faces of all events up to this position.
     Considered,
 }
 
-/// What a comparison found.
+/// The result of a comparison.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Mended {
-    /// Rows that were not as they should be.
+pub struct RepairReport {
+    /// Rows that differed from what they should be.
     pub differences: Vec<Difference>,
-    /// Rows of the platform that are gone, and with them all that was ours.
+    /// Rows of the platform that are missing; the rows of those photos were skipped.
     pub gone: Vec<Key>,
 }
 
@@ -63,6 +66,6 @@ pub struct Mended {
 pub struct Fingerprint {
     /// SHA-256, in hexadecimal.
     pub sha256: String,
-    /// How many rows there are.
+    /// The number of rows.
     pub rows: u64,
 }

@@ -1,21 +1,21 @@
-//! How long things take, and what is paid for.
+//! Measurements of the pipeline.
 
 use std::time::Duration;
 
-/// Hears how long each stage of a photo took, and which services were called.
+/// Records the duration of pipeline stages and the calls of paid services.
 pub trait Meter: Send + Sync {
-    /// A stage is over.
-    fn stage(&self, stage: &'static str, took: Duration);
+    /// Records that a stage took this long.
+    fn record_stage(&self, stage: &'static str, took: Duration);
 
-    /// A service that counts was called.
-    fn call(&self, operation: &'static str);
+    /// Records a call of a paid service.
+    fn record_call(&self, operation: &'static str);
 }
 
-/// Nobody measures.
-pub struct Unmeasured;
+/// A meter that discards every measurement.
+pub struct NoMeter;
 
-impl Meter for Unmeasured {
-    fn stage(&self, _: &'static str, _: Duration) {}
+impl Meter for NoMeter {
+    fn record_stage(&self, _: &'static str, _: Duration) {}
 
-    fn call(&self, _: &'static str) {}
+    fn record_call(&self, _: &'static str) {}
 }

@@ -1,32 +1,36 @@
-//! What the engine needs of the world: one trait and one error a file, each error saying what the caller can do.
+//! The ports: what the engine needs from outside. One trait and one error a file; each error variant says what the caller can do.
 
-mod analyzer;
 mod clock;
-mod collection;
-mod darkroom;
-mod index;
+mod dependency;
+mod face_analyzer;
+mod face_collection;
+mod face_index;
+mod image_processor;
 mod maintenance;
 mod meter;
 mod objects;
-mod platform;
+mod platform_client;
 mod publisher;
 mod queue;
 mod secrets;
 mod store;
 
-pub use analyzer::{AnalyzeError, FaceAnalyzer, FaceEngine, NoFaces, OnCpu};
 pub use clock::{Clock, SystemClock};
-pub use collection::{Collection, Lesson, Probe};
-pub use darkroom::{Darkroom, DarkroomError, Description, Developed, Pixels, Rendered};
-pub use index::{Answers, FaceIndex, Found, IndexError, Looked, Standing};
-pub use maintenance::{Fingerprint, Maintenance, Mark, Mended};
-pub use meter::{Meter, Unmeasured};
-pub use objects::{Content, Listed, Object, Objects, ObjectsError, PutMode, object_key};
-pub use platform::Platform;
-pub use publisher::{Notice, PublishError, Publisher, Silent, Topic};
-pub use queue::{DeadLetter, DeadLetters, Delivery, Depth, MessageId, Queue, QueueError, Settlement};
+pub use dependency::DependencyError;
+pub use face_analyzer::{AnalyzeError, FaceAnalyzer, FaceEngine, NoFaces, OnCpu};
+pub use face_collection::{Enrollment, FaceCollection, Probe};
+pub use face_index::{
+    FaceEnrollment, FaceIndex, FaceSearch, IndexError, PersonStatus, ProbeSet, SearchCache, SearchResult,
+};
+pub use image_processor::{EncodedVariant, ImageError, ImageInfo, ImageProcessor, Pixels, RenderedImage};
+pub use maintenance::{Checkpoint, Fingerprint, Maintenance, RepairReport};
+pub use meter::{Meter, NoMeter};
+pub use objects::{Content, Object, ObjectEntry, Objects, ObjectsError, PutMode, object_key};
+pub use platform_client::PlatformClient;
+pub use publisher::{NoPublisher, Notification, PublishError, Publisher, Topic};
+pub use queue::{DeadLetter, DeadLetters, Delivery, MessageId, Queue, QueueDepth, QueueError, Settlement};
 pub use secrets::{Secret, Secrets, SecretsError};
 pub use store::{
-    Commit, CommitError, DecidedFace, Erasure, Filter, IdentityTail, Page, PhotoGuard, Query, Reach, Store, StoreError,
-    StoredFace, Templates,
+    Commit, CommitError, DecidedFace, Erasure, Filter, IdentityTail, Page, PhotoGuard, Query, Store, StoreError,
+    StoredFace, TemplateScope, Templates,
 };

@@ -3,132 +3,118 @@
 use async_trait::async_trait;
 use sparks_domain::Timestamp;
 
-/// Holds originals and everything made of them.
+use super::DependencyError;
+
+/// Stores originals, variants and crops.
 #[async_trait]
 pub trait Objects: Send + Sync {
-    /// The object, if it has at most this many bytes.
+    /// Returns the object if it has at most this many bytes.
     async fn get(&self, key: &str, most_bytes: u64) -> Result<Object, ObjectsError>;
 
-    /// Stores the object whole or not at all. Says whether it was written.
+    /// Stores the object atomically. Returns whether it was written.
     async fn put(&self, key: &str, body: Vec<u8>, content: Content, mode: PutMode) -> Result<bool, ObjectsError>;
 
-    /// Removes the object; one that is not there is removed already.
+    /// Deletes the object; succeeds where it does not exist.
     async fn delete(&self, key: &str) -> Result<(), ObjectsError>;
 
-    /// Whether the object is there, and how large it is.
+    /// Returns the size of the object if it exists.
     async fn head(&self, key: &str) -> Result<Option<u64>, ObjectsError>;
 
-    /// The objects whose key begins like this and comes after `after`, by key, at most `most`.
-    async fn list(&self, prefix: &str, after: Option<&str>, most: usize) -> Result<Vec<Listed>, ObjectsError>;
+    /// Returns at most `most` objects with this prefix after `after`, by key.
+    async fn list(&self, prefix: &str, after: Option<&str>, most: usize) -> Result<Vec<ObjectEntry>, ObjectsError>;
 
-    /// Whether objects can be read and stored now.
+    /// Checks that objects can be read and stored.
     async fn check(&self) -> Result<(), ObjectsError>;
 }
 
-/// An object as a listing tells it.
+/// One entry of a listing.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Listed {
-    /// Its key.
+pub struct ObjectEntry {
+    /// The key.
     pub key: String,
-    /// Its size.
+    /// The size.
     pub bytes: u64,
-    /// When it was stored.
+    /// The time it was stored.
     pub modified: Timestamp,
 }
 
-/// An object's body and the version it was read at.
+/// An object and its version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Object {
     /// The body.
     pub bytes: Vec<u8>,
-    /// Its eTag.
+    /// The ETag.
     pub version: String,
 }
 
-/// What browsers and caches are told.
+/// The HTTP headers stored with an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Content {
-    /// The MIME type.
+    /// `Content-Type`.
     pub content_type: &'static str,
-    /// How long to keep it.
+    /// `Cache-Control`.
     pub cache_control: &'static str,
 }
 
 impl Content {
-    /// A picture that never changes under its key.
-    pub fn picture(content_type: &'static str) -> Self {
+    /// Creates the headers of an image, which never changes under its key.
+    pub fn image(content_type: &'static str) -> Self {
         Self { content_type, cache_control: "max-age=31536000" }
     }
 }
 
-/// What to do about an object that is there already.
+/// What `put` does with an existing object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PutMode {
     /// Replace it.
     Replace,
-    /// Leave it.
+    /// Keep it.
     IfAbsent,
 }
 
-/// The key, if it is one that every bucket can hold: no two of them name the same object, and none leads out of the bucket.
+/// Returns the key if every bucket can hold it: distinct keys name distinct objects, and none leads out of a data folder.
 pub fn object_key(key: &str) -> Result<&str, ObjectsError> {
     let is_name = |part: &str| !["", ".", ".."].contains(&part);
-    let fits = key.split('/').all(is_name) && !key.contains(['\\', '\0']) && key.len() <= LONGEST_KEY;
+    let fits = key.split('/').all(is_name) && !key.contains(['\\', '\0']) && key.len() <= MAX_KEY_BYTES;
     fits.then_some(key).ok_or_else(|| ObjectsError::BadKey(key.to_owned()))
 }
 
-/// Bytes in a key, as buckets limit them.
-const LONGEST_KEY: usize = 1024;
+/// S3's maximum length of a key, in bytes.
+const MAX_KEY_BYTES: usize = 1024;
 
-/// Why an object could not be had or stored.
+/// Errors of the bucket.
 #[derive(Debug, thiserror::Error)]
 pub enum ObjectsError {
-    /// There is none.
-    #[error("there is no object {0}")]
+    /// The object does not exist.
+    #[error("object {0} does not exist")]
     NotFound(String),
-    /// It is larger than asked for.
-    #[error("object {key} has {bytes} bytes, more than {most}")]
+    /// The object is larger than asked for.
+    #[error("object {key} has {bytes} bytes, more than the limit of {most}")]
     TooLarge {
-        /// The object.
+        /// The key.
         key: String,
         /// Its size.
         bytes: u64,
-        /// What was asked for.
+        /// The limit.
         most: u64,
     },
-    /// A key that would leave the bucket.
+    /// The key is invalid or leads out of the bucket.
     #[error("{0:?} is not an object key")]
     BadKey(String),
-    /// This object is closed to us, and others beside it are not: whoever put it there can help.
-    #[error("object {key} is not ours to have: {reason}")]
+    /// Access to this one object is denied, while others are readable. The owner of the object must grant it.
+    #[error("object {key}: access denied to this object alone: {reason}")]
     Forbidden {
-        /// The object.
+        /// The key.
         key: String,
-        /// What the store says.
+        /// The answer of the bucket.
         reason: String,
     },
-    /// We may not do this to any object: whoever grants permissions can help. Nobody's message is at fault.
-    #[error("object {key}: not allowed: {reason}")]
-    Denied {
-        /// The object.
+    /// The bucket failed.
+    #[error("object {key}: {error}")]
+    Dependency {
+        /// The key.
         key: String,
-        /// What the store says.
-        reason: String,
-    },
-    /// The store answers, and has too much to do: waiting helps, however long it takes.
-    #[error("object {key}: too much to do: {reason}")]
-    Busy {
-        /// The object.
-        key: String,
-        /// What the store says.
-        reason: String,
-    },
-    /// Trying later may help.
-    #[error("object {key}: {reason}")]
-    Unavailable {
-        /// The object.
-        key: String,
-        /// What the store says.
-        reason: String,
+        /// The failure.
+        error: DependencyError,
     },
 }

@@ -1,46 +1,48 @@
-//! Telling others what has happened.
+//! Notifications to other systems.
 
 use async_trait::async_trait;
 use serde_json::Value;
 
-/// Publishes notices, each at least once, in any order.
+use super::DependencyError;
+
+/// Publishes notifications, each at least once, in any order.
 #[async_trait]
 pub trait Publisher: Send + Sync {
-    /// Publishes all of them, or says why not; those already published may be published again.
-    async fn publish(&self, notices: &[Notice]) -> Result<(), PublishError>;
+    /// Publishes all of them. After an error some may have been published, and the caller publishes all again.
+    async fn publish(&self, notifications: &[Notification]) -> Result<(), PublishError>;
 
-    /// Whether notices can be published now.
+    /// Checks that notifications can be published.
     async fn check(&self) -> Result<(), PublishError> {
         Ok(())
     }
 }
 
-/// Something that others may want to know.
+/// A message to the subscribers of a topic.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Notice {
-    /// To whom.
+pub struct Notification {
+    /// The topic.
     pub topic: Topic,
-    /// What subscribers filter by.
+    /// The event type that subscribers filter by.
     pub event_type: String,
-    /// The same for a repeat, so that topics which can may drop it.
+    /// The deduplication ID: the same for a repeat.
     pub deduplication: String,
-    /// Notices of one group keep their order, where topics can.
+    /// The message group: the order is kept within a group, where the topic supports it.
     pub group: String,
-    /// What it says.
+    /// The body.
     pub body: Value,
 }
 
-/// Who listens.
+/// The topics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Topic {
-    /// The platform, which waits for pictures.
+    /// The variants of a photo are stored; the platform subscribes to it.
     ThumbnailCompleted,
-    /// Whoever wants to know what the log says.
+    /// Every event of the log.
     Events,
 }
 
 impl Topic {
-    /// Its name.
+    /// Returns its name.
     pub fn name(self) -> &'static str {
         match self {
             Self::ThumbnailCompleted => "thumbnail-completed",
@@ -49,26 +51,20 @@ impl Topic {
     }
 }
 
-/// Why nothing was published.
+/// Errors of publishing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PublishError {
-    /// Trying later may help.
-    #[error("cannot publish: {0}")]
-    Unavailable(String),
-    /// Whoever passes it on has too much to do: waiting helps, however long it takes.
-    #[error("cannot publish yet: {0}")]
-    Busy(String),
-    /// We may not: whoever grants permissions can help. Nobody's message is at fault.
-    #[error("cannot publish: not allowed: {0}")]
-    Denied(String),
+    /// The topic failed.
+    #[error("failed to publish: {0}")]
+    Dependency(#[from] DependencyError),
 }
 
-/// Nobody listens.
-pub struct Silent;
+/// A publisher that discards every notification.
+pub struct NoPublisher;
 
 #[async_trait]
-impl Publisher for Silent {
-    async fn publish(&self, _: &[Notice]) -> Result<(), PublishError> {
+impl Publisher for NoPublisher {
+    async fn publish(&self, _: &[Notification]) -> Result<(), PublishError> {
         Ok(())
     }
 }

@@ -1,157 +1,155 @@
-//! Work to do, kept until it is settled.
+//! The work queue and its dead letters.
 
 use std::time::Duration;
 
 use async_trait::async_trait;
 use sparks_domain::Timestamp;
 
+use super::DependencyError;
 use crate::Cause;
 
-/// A durable queue: a message is received under a lease, and settled once.
+/// A durable queue: a message is received under a lease and settled once.
 #[async_trait]
 pub trait Queue: Send + Sync {
-    /// Puts a message on the queue. A repeat with the same deduplication ID, while the first is unsettled, adds nothing where
-    /// the queue can know that.
+    /// Sends a message. A second one with the same deduplication ID is dropped while the first is unsettled, where the queue
+    /// supports it.
     async fn send(&self, body: &str, deduplication: &str) -> Result<MessageId, QueueError>;
 
-    /// At most `most` messages, oldest first, leased to this process. Empty when there is nothing to do now, or for as long as
-    /// the queue waits.
+    /// Receives at most `most` messages, oldest first, leased to this process. Empty when none is visible within
+    /// [`Queue::wait_time`].
     async fn receive(&self, most: usize) -> Result<Vec<Delivery>, QueueError>;
 
-    /// How long the queue waits for messages. Whoever receives from one that waits may give up at any time: what comes
-    /// at that very moment comes again.
-    fn waits(&self) -> Duration {
+    /// Returns how long `receive` waits for messages (long polling). A caller may cancel it: a message that arrives at that moment
+    /// is delivered again.
+    fn wait_time(&self) -> Duration {
         Duration::ZERO
     }
 
-    /// Keeps the lease for another visibility timeout.
+    /// Extends the lease by another visibility timeout.
     async fn extend(&self, delivery: &Delivery) -> Result<(), QueueError>;
 
     /// Ends the lease.
     async fn settle(&self, delivery: Delivery, settlement: Settlement) -> Result<(), QueueError>;
 
-    /// How much there is to do.
-    async fn depth(&self) -> Result<Depth, QueueError>;
+    /// Returns the number of messages.
+    async fn depth(&self) -> Result<QueueDepth, QueueError>;
 }
 
-/// What could not be done, kept for a human.
+/// Messages that need an operator.
 #[async_trait]
 pub trait DeadLetters: Send + Sync {
-    /// The letters after this one, in the order they were sent, at most `most`.
+    /// Returns at most `most` dead letters after this one, in the order they were sent.
     async fn list(&self, after: Option<&MessageId>, most: usize) -> Result<Vec<DeadLetter>, QueueError>;
 
-    /// One letter.
+    /// Returns one dead letter.
     async fn letter(&self, id: &MessageId) -> Result<Option<DeadLetter>, QueueError>;
 
-    /// Sends the message again, and only then removes the letter. Says under which name it was sent; nothing where the
-    /// letter is gone.
+    /// Sends the message to the work queue, and only then deletes the dead letter. Returns the new ID of the message; `None` where
+    /// the dead letter does not exist.
     async fn replay(&self, id: &MessageId) -> Result<Option<MessageId>, QueueError>;
 
-    /// Removes the letter for good. Says whether it was there.
+    /// Deletes the dead letter. Returns whether it existed.
     async fn discard(&self, id: &MessageId) -> Result<bool, QueueError>;
 
-    /// Keeps all letters at hand, where they must be leased to be read, so that whoever goes through many of them reads them
-    /// once. Others may not see them until they are given back, or for as long as the lease lasts.
-    async fn hold(&self) -> Result<(), QueueError> {
+    /// Leases all dead letters at once, where reading needs a lease, so that many are read with few calls. Others do not see them
+    /// until [`DeadLetters::release_all`] or the end of the visibility timeout.
+    async fn lease_all(&self) -> Result<(), QueueError> {
         Ok(())
     }
 
-    /// Gives back what is at hand.
-    async fn give_back(&self) -> Result<(), QueueError> {
+    /// Releases what [`DeadLetters::lease_all`] leased.
+    async fn release_all(&self) -> Result<(), QueueError> {
         Ok(())
     }
 }
 
-/// A message's name in its queue.
+/// The ID of a message in its queue.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MessageId(pub String);
 
-/// A message under lease.
+/// A message under a lease.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Delivery {
-    /// Its name.
+    /// The ID of the message.
     pub id: MessageId,
-    /// What it says.
+    /// The body.
     pub body: String,
-    /// How often it has been received, this time included, as far as that counts as an attempt.
+    /// The number of receives that count as attempts, this one included.
     pub receives: u32,
-    /// When it was sent.
+    /// The time the message was sent.
     pub sent: Timestamp,
-    /// Proof of the lease.
+    /// The receipt that proves the lease.
     pub receipt: String,
 }
 
 impl Delivery {
-    /// How long ago it was sent.
+    /// Returns the time since the message was sent.
     pub fn age(&self, now: Timestamp) -> Duration {
         Duration::from_millis(u64::try_from(now.as_millis() - self.sent.as_millis()).unwrap_or_default())
     }
 }
 
-/// How a lease ends.
+/// The end of a lease. See `failure.rs` for which failure leads to which.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Settlement {
-    /// The work is done.
-    Done,
-    /// The attempt failed: somebody shall try again, not before this long.
+    /// The work is done: delete the message.
+    Acknowledge,
+    /// The attempt failed and counts: deliver the message again after this delay.
     Retry(Duration),
-    /// Something is not there yet: somebody shall look again after this long, and this was no attempt.
-    Wait(Duration),
-    /// Somebody else shall have it at once, and this was no attempt.
+    /// The work cannot be done yet: deliver the message again after this delay, without counting an attempt.
+    Defer(Duration),
+    /// Deliver the message to another worker at once, without counting an attempt.
     Release,
-    /// Nobody shall try again until a human says so.
+    /// Move the message to the dead letters.
     DeadLetter {
-        /// What kind of reason.
+        /// The cause, whose code the dead letter stores.
         cause: Cause,
-        /// Why.
+        /// The reason, for an operator.
         reason: String,
     },
 }
 
-/// How much there is to do.
+/// The number of messages in a queue.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Depth {
-    /// Messages anybody may receive now.
+pub struct QueueDepth {
+    /// Messages that can be received now.
     pub waiting: u64,
-    /// Messages under lease, and where the queue cannot tell, those that are put off after a failure.
+    /// Messages in flight; where the queue cannot tell them apart, also those delayed after a failure.
     pub leased: u64,
-    /// Messages to be tried later.
+    /// Delayed messages.
     pub delayed: u64,
     /// Dead letters.
     pub dead: u64,
-    /// Since when the oldest of those that anybody may receive has been waiting, where the queue tells.
+    /// The time since which the oldest receivable message has been waiting, where the queue reports it.
     pub oldest: Option<Timestamp>,
 }
 
-/// A message that could not be worked off.
+/// A message that could not be processed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeadLetter {
-    /// Its name.
+    /// The ID of the message.
     pub id: MessageId,
-    /// What it says.
+    /// The body.
     pub body: String,
-    /// What kind of reason it died of; a name that this version does not know stays as it is.
+    /// The code of the cause; a code that this version does not know is passed through.
     pub cause: String,
-    /// Why it died.
+    /// The reason, for an operator.
     pub reason: String,
-    /// When it was sent.
+    /// The time the message was sent.
     pub sent: Timestamp,
-    /// When it died.
+    /// The time it became a dead letter.
     pub died: Timestamp,
-    /// How often it had been received.
+    /// The number of receives before that.
     pub receives: u32,
 }
 
-/// Why the queue did not answer.
+/// Errors of a queue.
 #[derive(Debug, thiserror::Error)]
 pub enum QueueError {
-    /// Trying later may help.
-    #[error("the queue is not available: {0}")]
-    Unavailable(String),
-    /// We may not: whoever grants permissions can help.
-    #[error("not allowed: {0}")]
-    Denied(String),
-    /// The lease ran out and somebody else has the message: forget it.
-    #[error("the lease on message {} is lost", .0.0)]
+    /// The queue failed.
+    #[error("queue {0}")]
+    Dependency(#[from] DependencyError),
+    /// The visibility timeout ended and another worker may have the message: stop working on it.
+    #[error("lost the lease on message {}: its visibility timeout ended", .0.0)]
     LeaseLost(MessageId),
 }

@@ -1,27 +1,29 @@
-//! What nobody may read in settings, logs or errors.
+//! Secrets, which no setting, log line or error shows.
 
 use std::fmt;
 
 use async_trait::async_trait;
 
-/// Knows secrets by name.
+use super::DependencyError;
+
+/// Reads secrets by name.
 #[async_trait]
 pub trait Secrets: Send + Sync {
-    /// The secret with this name.
+    /// Returns the secret with this name.
     async fn secret(&self, name: &str) -> Result<Secret, SecretsError>;
 }
 
-/// Something that is shown to nobody by accident.
+/// A secret whose `Debug` output does not show it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
 impl Secret {
-    /// Keeps it.
+    /// Wraps a secret.
     pub fn new(secret: impl Into<String>) -> Self {
         Self(secret.into())
     }
 
-    /// Shows it to whoever needs it to get in.
+    /// Returns the secret itself.
     pub fn reveal(&self) -> &str {
         &self.0
     }
@@ -33,26 +35,18 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// Why a secret is not to be had.
+/// Errors of reading a secret.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SecretsError {
-    /// There is none: somebody has to put it there.
-    #[error("there is no secret {0}")]
+    /// The secret does not exist; an operator must create it.
+    #[error("secret {0} does not exist")]
     NotFound(String),
-    /// It is not ours to read: somebody has to grant it.
-    #[error("the secret {name} is not ours to read: {reason}")]
-    Forbidden {
-        /// Its name.
+    /// The secret store failed.
+    #[error("secret {name}: {error}")]
+    Dependency {
+        /// The name.
         name: String,
-        /// What the store says.
-        reason: String,
-    },
-    /// Trying later may help.
-    #[error("the secret {name}: {reason}")]
-    Unavailable {
-        /// Its name.
-        name: String,
-        /// What the store says.
-        reason: String,
+        /// The failure.
+        error: DependencyError,
     },
 }

@@ -1,89 +1,91 @@
-//! The platform's table, the log and the signatures: what is committed together.
+//! The platform's table, the event log and the signatures: what one transaction covers.
 
 use async_trait::async_trait;
 use sparks_domain::{
-    Event, FaceId, Identity, ImageId, Item, Key, Mutation, PersonId, PhotoState, Position, Recorded, Seq, Signature,
-    Timestamp,
+    Event, FaceId, IdentityHead, ImageId, Item, Key, Mutation, PersonId, PhotoState, Position, RecordedEvent, Seq,
+    Signature, Timestamp,
 };
 
-/// Commits decisions and answers questions.
+use super::DependencyError;
+
+/// Commits decisions and reads log, table and signatures.
 #[async_trait]
 pub trait Store: Send + Sync {
-    /// Records the events and applies the changes, all or nothing. Reads nothing that the caller has not decided on:
-    /// where the world has moved since, it says so and changes nothing.
-    async fn commit(&self, commit: &Commit) -> Result<Vec<Recorded>, CommitError>;
+    /// Appends the events and applies the mutations, all or nothing. Returns a conflict and changes nothing where the state that
+    /// the caller decided on has changed.
+    async fn commit(&self, commit: &Commit) -> Result<Vec<RecordedEvent>, CommitError>;
 
-    /// What the log knows of a photo, as of now.
+    /// Returns the state of a photo. Strongly consistent.
     async fn photo(&self, image: &ImageId) -> Result<Option<PhotoState>, StoreError>;
 
-    /// The identity events after `after`, complete up to the sequence it says, and the counter.
+    /// Returns the identity events after `after`, complete up to the returned sequence, and the counter.
     async fn identity(&self, after: Seq) -> Result<IdentityTail, StoreError>;
 
-    /// At most `most` events after `after`, each lane in order and without gaps. Empty when there are no more.
-    async fn read_log(&self, after: &Position, most: usize) -> Result<Vec<Recorded>, StoreError>;
+    /// Returns at most `most` events after `after`, each lane in order and without gaps. Empty at the end of the log.
+    async fn read_log(&self, after: &Position, most: usize) -> Result<Vec<RecordedEvent>, StoreError>;
 
-    /// The event at this place of the photo's lane.
-    async fn event(&self, image: &ImageId, seq: Seq) -> Result<Option<Recorded>, StoreError>;
+    /// Returns the event with this sequence in the lane of the photo.
+    async fn event(&self, image: &ImageId, seq: Seq) -> Result<Option<RecordedEvent>, StoreError>;
 
-    /// The faces that persons have come to be known by since `after`, about `most`: all of an event's together. There are
-    /// no more where it gets no further.
-    async fn templates(&self, after: &Position, reach: Reach, most: usize) -> Result<Templates, StoreError>;
+    /// Returns about `most` templates enrolled after `after`, never a part of an event's. The position stays where it is at the
+    /// end of the log.
+    async fn templates(&self, after: &Position, scope: TemplateScope, most: usize) -> Result<Templates, StoreError>;
 
-    /// The signatures of these faces, where they are kept.
+    /// Returns the stored signatures of these faces.
     async fn signatures(&self, faces: &[FaceId]) -> Result<Vec<StoredFace>, StoreError>;
 
-    /// All kept faces that were decided to be one of these persons.
+    /// Returns all stored faces that were identified as one of these persons.
     async fn faces_of(&self, persons: &[PersonId]) -> Result<Vec<DecidedFace>, StoreError>;
 
-    /// Whether decisions can be read and committed now.
+    /// Checks that the store can be read and written.
     async fn check(&self) -> Result<(), StoreError>;
 
-    /// One row.
+    /// Returns one row.
     async fn get(&self, key: &Key) -> Result<Option<Item>, StoreError>;
 
-    /// The rows of these keys that exist, in any order.
+    /// Returns the rows of these keys that exist, in any order.
     async fn batch_get(&self, keys: &[Key]) -> Result<Vec<Item>, StoreError>;
 
-    /// One page of rows.
+    /// Returns one page of rows.
     async fn query(&self, query: &Query) -> Result<Page, StoreError>;
 }
 
 /// Everything that one decision changes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Commit {
-    /// The photo decided on, if it is about one: it must still be what it was.
+    /// The photo decided on, if any: a condition that its state is unchanged.
     pub photo: Option<PhotoGuard>,
-    /// The persons decided on, if they change: nobody may have changed them meanwhile.
-    pub identity: Option<Identity>,
-    /// Who decided.
+    /// The state of person allocation decided on, if persons change: a condition that it is unchanged.
+    pub identity: Option<IdentityHead>,
+    /// The program and version that decided.
     pub actor: String,
-    /// When.
+    /// The time of the decision.
     pub when: Timestamp,
-    /// What was decided.
+    /// The events to append.
     pub events: Vec<Event>,
-    /// What that makes of the table.
+    /// The changes of rows.
     pub mutations: Vec<Mutation>,
-    /// What the faces look like. Kept apart from the log, so that they can be erased.
+    /// The signatures to store. Kept out of the log so that they can be erased.
     pub signatures: Vec<StoredFace>,
-    /// Kept faces that were nobody's and are somebody's from now on.
+    /// Stored faces without a person that are identified now.
     pub identified: Vec<(FaceId, PersonId)>,
-    /// Kept faces that persons are known by from now on.
+    /// Stored faces that become templates.
     pub promoted: Vec<FaceId>,
-    /// What is not to be kept any longer.
+    /// Signatures to erase.
     pub erased: Erasure,
 }
 
-/// Signatures that are to go.
+/// Signatures to erase.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Erasure {
-    /// Of all faces in these photos.
+    /// Those of all faces in these photos.
     pub photos: Vec<ImageId>,
-    /// Of these faces.
+    /// Those of these faces.
     pub faces: Vec<FaceId>,
 }
 
 impl Commit {
-    /// A commit that decides nothing: changes to the table may be added.
+    /// Creates a commit without events, to which mutations may be added.
     pub fn without_events(when: Timestamp, photo: Option<PhotoGuard>) -> Self {
         Self {
             photo,
@@ -100,89 +102,89 @@ impl Commit {
     }
 }
 
-/// What a photo was when it was decided on.
+/// The state of a photo that a decision was made on.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PhotoGuard {
     /// The photo.
     pub image: ImageId,
-    /// What the log knew of it.
+    /// Its state.
     pub before: Option<PhotoState>,
 }
 
-/// A face's signature as the store keeps it.
+/// A face with its signature, as the store holds it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredFace {
-    /// Whose.
+    /// The ID of the face.
     pub face: FaceId,
-    /// The model that made it.
+    /// The model that computed the signature.
     pub model: String,
-    /// What it looks like.
+    /// The embedding.
     pub signature: Signature,
-    /// Who it was decided to be, if anybody.
+    /// The person it was identified as.
     pub person: Option<PersonId>,
-    /// Whether the person is known by it.
+    /// Whether it is a template of that person.
     pub template: bool,
 }
 
-/// Which events count.
+/// The events whose templates are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reach {
-    /// At least those about persons: enough to never found anybody twice. Costs little where nothing has happened.
+pub enum TemplateScope {
+    /// At least those of identity events: enough to never allocate a person twice. Cheap where nothing has happened.
     Persons,
-    /// All.
+    /// Those of all events.
     Everything,
 }
 
-/// Faces that persons have come to be known by.
+/// Templates read from the log.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Templates {
-    /// The faces.
+    /// The templates.
     pub faces: Vec<StoredFace>,
-    /// Up to where these are all.
+    /// The position up to which they are complete.
     pub read: Position,
 }
 
-/// A kept face and the event about its photo that decided it.
+/// A stored face and the event that decided it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DecidedFace {
-    /// The event, in its photo's lane.
+    /// The sequence of the event in the photo's lane.
     pub seq: Seq,
     /// The face.
     pub kept: StoredFace,
 }
 
-/// The identity events since some point.
+/// The identity events after a sequence.
 #[derive(Debug, Clone, PartialEq)]
 pub struct IdentityTail {
     /// The events, in order.
-    pub events: Vec<Recorded>,
-    /// The last identity event there is.
+    pub events: Vec<RecordedEvent>,
+    /// The sequence of the last identity event.
     pub seq: Seq,
-    /// The last number given out.
+    /// The last person number allocated.
     pub counter: u32,
 }
 
-/// A question about many rows.
+/// A query for rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Query {
-    /// Which rows.
+    /// The rows to return.
     pub filter: Filter,
-    /// The last key of the page before.
+    /// The last key of the previous page.
     pub after: Option<Key>,
-    /// How many rows at most.
+    /// The maximum number of rows.
     pub limit: usize,
-    /// From the last key to the first.
+    /// Whether rows come in descending order.
     pub backwards: bool,
 }
 
-/// Which rows: of the table itself or of one of its indexes.
+/// The rows of a query: of the table or of one of its indexes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Filter {
-    /// A partition, narrowed by how its sort keys begin; sorted by SK.
+    /// A partition, limited to a prefix of the sort key; sorted by SK.
     Partition {
-        /// Its PK.
+        /// The partition key.
         pk: String,
-        /// How SK begins.
+        /// The prefix of SK.
         sk_prefix: String,
     },
     /// `entityType-PK-index`, sorted by PK.
@@ -191,48 +193,48 @@ pub enum Filter {
     UploadedBy(String),
 }
 
-/// Some rows of an answer.
+/// One page of rows.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Page {
     /// The rows.
     pub items: Vec<Item>,
-    /// Where to go on, if there may be more.
+    /// The key to continue after, if there may be more.
     pub last: Option<Key>,
 }
 
-/// Why the store did not answer.
+/// Errors of the store.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// Trying later may help.
-    #[error("the store is not available: {0}")]
-    Unavailable(String),
-    /// It answers, and has too much to do: waiting helps, however long it takes.
-    #[error("the store has too much to do: {0}")]
-    Busy(String),
-    /// We may not: whoever grants permissions can help. Nobody's message is at fault.
-    #[error("not allowed: {0}")]
-    Denied(String),
-    /// What is stored cannot be understood: a human must look.
-    #[error("the store holds something this version cannot read: {0}")]
+    /// The store failed.
+    #[error("store {0}")]
+    Dependency(#[from] DependencyError),
+    /// Stored data cannot be read by this version; an operator must look.
+    #[error("the store holds data that this version cannot read: {0}")]
     Unreadable(String),
 }
 
-/// Why nothing was committed.
+/// Reasons why nothing was committed.
 #[derive(Debug, thiserror::Error)]
 pub enum CommitError {
-    /// Somebody committed this photo meanwhile: look at it again.
-    #[error("the photo was committed by somebody else meanwhile")]
+    /// Conflict: another worker committed this photo. Read its state again.
+    #[error("conflict: another worker committed the photo")]
     PhotoMoved,
-    /// Somebody allocated persons meanwhile: search again, decide again.
-    #[error("persons were allocated by somebody else meanwhile")]
+    /// Conflict: another worker allocated or changed persons. Search and decide again.
+    #[error("conflict: another worker allocated persons")]
     IdentityMoved,
-    /// A row of somebody else has the number: skip it, decide again.
-    #[error("there is a row for {0} already")]
+    /// Conflict: a row of the platform already has this person ID. Skip the number and decide again.
+    #[error("conflict: there is already a row for {0}")]
     NumberTaken(PersonId),
-    /// The platform has not made the row: wait.
-    #[error("the row {0} is not there")]
+    /// The platform has not created the row. Wait.
+    #[error("row {0} does not exist")]
     RowMissing(Key),
-    /// The store did not answer.
+    /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+impl From<DependencyError> for CommitError {
+    fn from(error: DependencyError) -> Self {
+        Self::Store(error.into())
+    }
 }

@@ -1,205 +1,225 @@
-//! Photos that are decided already, decided anew: by another analyzer, or by another measure.
+//! New decisions about photos that are decided already: by another analyzer or another threshold.
 //!
-//! The engine that is tried learns everybody from nothing, photo by photo, in the order in which they were decided first. So
-//! what comes out depends on photos, engine and earlier decisions alone: a repeat ends the same, and whoever was interrupted
-//! does what is left.
+//! The trial gallery starts empty and is filled photo by photo, in the order of the first decisions. So the result depends only on
+//! the photos, the analyzer and the earlier decisions: a repeated run has the same result, and an interrupted run is continued by
+//! repeating it.
 
-mod past;
+mod decided_photos;
 mod report;
-mod shadow;
+mod trial_gallery;
 
 use std::{collections::BTreeSet, sync::Arc};
 
 use futures_util::{StreamExt, stream};
 use sparks_domain::{
-    Anew, Event, Face, Identity, ImageId, Key, Outcome, PersonId, PhotoProcessed, Recognition, Scale, Verdict,
-    decide_anew,
+    Event, Face, IdentificationInput, IdentityHead, ImageId, Key, PersonId, PhotoProcessed, PhotoStatus,
+    RedecidedPhoto, Scale, Verdict, redecide,
 };
 
 use crate::{
-    CommitError, Committed, FaceIndex, Failure, GalleryIndex, Looked, Maintenance, Pipeline,
-    stages::{conflict_pauses, pause},
+    CommitError, CommitReceipt, FaceSearch, Failure, GalleryIndex, Maintenance, Pipeline, ProbeSet,
+    stages::{PersonLifecycle, RedecidedCommit, Reprocessor, conflict_backoff, wait_after_conflict},
 };
 
-use past::PastPhoto;
-pub use past::Survey;
-pub use report::{Difference, Faces, Report, What};
-pub use shadow::AskedService;
-use shadow::Shadow;
+use self::{decided_photos::DecidedPhoto, report::PhotoComparison, trial_gallery::TrialGallery};
+pub use decided_photos::RedecideSurvey;
+pub use report::{FaceChange, FaceDifference, PersonFaceCounts, RedecideReport};
+pub use trial_gallery::SearchService;
 
-/// Decides photos anew, or says what that would come to.
+/// Decides photos again, or reports what would change.
 pub struct Redecision {
-    /// The log.
+    /// The event log.
     pub store: Arc<dyn Maintenance>,
-    /// The way of a photo, with the analyzer and the measure that are asked for.
+    /// The pipeline with the new analyzer and policy.
     pub pipeline: Arc<Pipeline>,
-    /// Everybody known.
+    /// The gallery of the current decisions.
     pub index: Arc<GalleryIndex>,
-    /// How to read the similarities of each model.
+    /// Returns the similarity scale of a model.
     pub scale: fn(&str) -> Option<Scale>,
-    /// The service whose answers count, where one does that has a measure of its own.
-    pub service: Option<AskedService>,
-    /// How many candidates a face has.
+    /// The face service that is searched too, if it has a similarity scale of its own.
+    pub service: Option<SearchService>,
+    /// The number of candidates per face.
     pub candidates: usize,
-    /// Photos looked at at once.
+    /// The number of photos analyzed concurrently.
     pub jobs: usize,
 }
 
-/// A photo that was read and looked at.
-struct Opened {
-    past: PastPhoto,
-    looked: Looked,
+/// A photo that was read and analyzed.
+struct ReanalyzedPhoto {
+    decided: DecidedPhoto,
+    probes: ProbeSet,
 }
 
-/// What came of reading a photo.
-enum Reading {
-    Opened(Box<Opened>),
-    Unreadable(ImageId, String, Vec<PersonId>),
-    /// The table shows no decision of ours.
-    NotOurs,
+/// The result of reading a photo.
+enum ReadResult {
+    Analyzed(Box<ReanalyzedPhoto>),
+    Unreadable {
+        image: ImageId,
+        reason: String,
+        persons: Vec<PersonId>,
+    },
+    /// The rows of the photo are not projected from a decision of a worker.
+    Undecided,
 }
 
 impl Redecision {
-    /// What there is to look at.
-    pub async fn survey(&self, progress: impl Fn(u64)) -> Result<Survey, Failure> {
-        Ok(Survey::of(self.store.as_ref(), progress).await?)
+    /// Lists the photos to decide again. `progress` receives the number of events read.
+    pub async fn survey(&self, progress: impl Fn(u64)) -> Result<RedecideSurvey, Failure> {
+        Ok(RedecideSurvey::of(self.store.as_ref(), progress).await?)
     }
 
-    /// Goes through these photos, and with `apply` commits what is news. `progress` hears how many photos are done.
-    pub async fn run(&self, survey: &Survey, apply: bool, progress: impl Fn(u64)) -> Result<Report, Failure> {
-        let mut report = Report::default();
-        let mut shadow = Shadow::new(&self.index, self.candidates, self.service.clone());
-        let mut readings = stream::iter(&survey.photos).map(|image| self.open(image)).buffered(self.jobs.max(1));
-        while let Some(reading) = readings.next().await {
-            match reading? {
-                Reading::Opened(opened) => {
+    /// Decides these photos again, and with `apply` commits what has changed. `progress` receives the number of photos done.
+    pub async fn run(
+        &self,
+        survey: &RedecideSurvey,
+        apply: bool,
+        progress: impl Fn(u64),
+    ) -> Result<RedecideReport, Failure> {
+        let mut report = RedecideReport::default();
+        let mut gallery = TrialGallery::new(&self.index, self.candidates, self.service.clone());
+        let mut photos = stream::iter(&survey.photos).map(|image| self.read(image)).buffered(self.jobs.max(1));
+        while let Some(photo) = photos.next().await {
+            match photo? {
+                ReadResult::Analyzed(photo) => {
                     report.photos += 1;
-                    self.decide(*opened, apply, &mut shadow, &mut report).await?;
+                    self.decide(*photo, apply, &mut gallery, &mut report).await?;
                 }
-                Reading::Unreadable(image, why, persons) => {
-                    report.present.extend(shadow.merges().all_now(&persons));
-                    report.unreadable.push((image, why));
+                ReadResult::Unreadable { image, reason, persons } => {
+                    report.present.extend(gallery.merges().all_current(&persons));
+                    report.unreadable.push((image, reason));
                 }
-                Reading::NotOurs => {}
+                ReadResult::Undecided => {}
             }
             progress(report.photos + report.unreadable.len() as u64);
         }
-        report.merges = shadow.consolidate(self.scale);
+        report.merges = gallery.consolidate(self.scale);
         if apply {
-            self.see_to_persons(survey, &mut report).await?;
+            self.update_persons(survey, &mut report).await?;
         }
         Ok(report)
     }
 
-    async fn open(&self, image: &ImageId) -> Result<Reading, Failure> {
-        let Some(past) = PastPhoto::read(self.store.as_ref(), image).await? else { return Ok(Reading::NotOurs) };
-        Ok(match self.pipeline.look_again(&past.shown.variants.large.key).await? {
-            Ok(looked) => Reading::Opened(Box::new(Opened { past, looked })),
-            Err(why) => Reading::Unreadable(image.clone(), why, past.state.persons),
+    async fn read(&self, image: &ImageId) -> Result<ReadResult, Failure> {
+        let Some(decided) = DecidedPhoto::read(self.store.as_ref(), image).await? else {
+            return Ok(ReadResult::Undecided);
+        };
+        Ok(match Reprocessor(&self.pipeline).analyze_variant(&decided.event.variants.large.key).await? {
+            Ok(probes) => ReadResult::Analyzed(Box::new(ReanalyzedPhoto { decided, probes })),
+            Err(reason) => ReadResult::Unreadable { image: image.clone(), reason, persons: decided.state.persons },
         })
     }
 
     async fn decide(
         &self,
-        opened: Opened,
+        photo: ReanalyzedPhoto,
         apply: bool,
-        shadow: &mut Shadow,
-        report: &mut Report,
+        gallery: &mut TrialGallery,
+        report: &mut RedecideReport,
     ) -> Result<(), Failure> {
-        let Opened { mut past, looked } = opened;
-        let Some((anew, committed)) = self.settle(&mut past, &looked, apply, shadow).await? else {
-            report.moved += 1;
+        let ReanalyzedPhoto { mut decided, probes } = photo;
+        let Some((redecided, receipt)) = self.decide_and_commit(&mut decided, &probes, apply, gallery).await? else {
+            report.changed_meanwhile += 1;
             return Ok(());
         };
-        let Some(Event::PhotoProcessed(photo)) = anew.events.last() else { return Ok(()) };
-        let merges = shadow.merges();
-        report.changed += u64::from(anew.is_news);
-        let (policy, persons) = (&self.pipeline.rules.policy, shadow.persons());
-        let recognises = |face: &Face| matches!(policy.recognise(&face.candidates, persons), Some(Verdict::Matched(_)));
-        report.compare(&past.shown, photo, &anew, &merges, |person| shadow.knows(person), recognises);
-        let first_seen = first_seen(photo, shadow);
-        shadow.learn(photo, &looked.faces);
-        match &committed {
-            None if !apply => shadow.suppose(&anew.events),
+        let Some(Event::PhotoProcessed(now)) = redecided.events.last() else { return Ok(()) };
+        report.changed += u64::from(redecided.has_changes);
+        let (policy, persons) = (&self.pipeline.config.policy, gallery.persons());
+        let is_match = |face: &Face| matches!(policy.identify(&face.candidates, persons), Some(Verdict::Matched(_)));
+        let merges = gallery.merges();
+        let comparison = PhotoComparison { before: &decided.event, now, pairs: &redecided.pairs, merges: &merges };
+        report.compare(&comparison, |person| gallery.has_template(person), is_match);
+        let first_templates = first_templates(now, gallery);
+        gallery.enroll(now, &probes.faces);
+        let reprocessor = Reprocessor(&self.pipeline);
+        match &receipt {
+            None if !apply => gallery.reserve_numbers(&redecided.events),
             None => {
-                let shown = &past.shown;
-                let there = |here: &usize| anew.pairs.iter().find(|(_, now)| now == here).map(|(then, _)| *then);
-                let places: Vec<usize> = first_seen.iter().filter_map(there).collect();
-                self.pipeline.complete_anew(shown, &looked.pixels).await?;
-                self.pipeline.teach(shown, &places, &looked.pixels).await?;
+                let before = &decided.event;
+                let position_before = |position: &usize| {
+                    redecided.pairs.iter().find(|(_, now)| now == position).map(|(before, _)| *before)
+                };
+                let positions: Vec<usize> = first_templates.iter().filter_map(position_before).collect();
+                reprocessor.complete_crops(before, &probes.pixels).await?;
+                reprocessor.enroll(before, &positions, &probes.pixels).await?;
             }
-            Some(committed) => {
-                self.pipeline.after_anew(committed, Arc::clone(&looked.pixels)).await?;
-                self.pipeline.teach(photo, &first_seen, &looked.pixels).await?;
+            Some(receipt) => {
+                reprocessor.apply_effects(receipt, Arc::clone(&probes.pixels)).await?;
+                reprocessor.enroll(now, &first_templates, &probes.pixels).await?;
             }
         }
         Ok(())
     }
 
-    /// Decides and commits, again where somebody else was faster. Nothing where the photo is another one by now, or gone.
-    async fn settle(
+    /// Decides and commits, again after each conflict. Returns `None` if the photo was replaced or deleted meanwhile.
+    async fn decide_and_commit(
         &self,
-        past: &mut PastPhoto,
-        looked: &Looked,
+        decided: &mut DecidedPhoto,
+        probes: &ProbeSet,
         apply: bool,
-        shadow: &mut Shadow,
-    ) -> Result<Option<(Anew, Option<Committed>)>, Failure> {
-        let (mut taken, mut pauses) = (BTreeSet::new(), conflict_pauses());
-        let image = past.shown.image_id.clone();
+        gallery: &mut TrialGallery,
+    ) -> Result<Option<(RedecidedPhoto, Option<CommitReceipt>)>, Failure> {
+        let (mut taken, mut backoff) = (BTreeSet::new(), conflict_backoff());
+        let image = decided.event.image_id.clone();
         loop {
             if apply {
-                shadow.follow(&self.index, self.store.as_ref()).await?;
+                gallery.catch_up(&self.index, self.store.as_ref()).await?;
             }
-            let identity = Identity { taken: taken.clone(), ..shadow.identity.clone() };
-            let recognition = Recognition {
+            let identity = IdentityHead { taken: taken.clone(), ..gallery.identity.clone() };
+            let identification = IdentificationInput {
                 analyzer: self.pipeline.ports.analyzer.name().to_owned(),
-                faces: looked.faces.clone(),
-                search: shadow.search(looked).await?,
+                faces: probes.faces.clone(),
+                search: gallery.search(probes).await?,
                 identity: identity.clone(),
             };
-            let policy = &self.pipeline.rules.policy;
-            let Ok(anew) = decide_anew(&past.state, &past.shown, recognition, &shadow.merges(), policy) else {
-                return Ok(None);
-            };
-            if !apply || !anew.is_news {
-                return Ok(Some((anew, None)));
+            let policy = &self.pipeline.config.policy;
+            let redecided = redecide(&decided.state, &decided.event, identification, &gallery.merges(), policy);
+            let Ok(redecided) = redecided else { return Ok(None) };
+            if !apply || !redecided.has_changes {
+                return Ok(Some((redecided, None)));
             }
-            let mut models = shadow.models.clone();
-            models.extend(looked.faces.iter().map(|face| face.model.clone()));
-            let events = anew.events.clone();
-            let commit = self.pipeline.commit_anew(&image, &past.state, events, identity, &looked.faces, &models);
+            let mut models = gallery.models.clone();
+            models.extend(probes.faces.iter().map(|face| face.model.clone()));
+            let reprocessor = Reprocessor(&self.pipeline);
+            let commit = reprocessor.commit(RedecidedCommit {
+                image: &image,
+                state: &decided.state,
+                events: redecided.events.clone(),
+                identity,
+                faces: &probes.faces,
+                models: &models,
+            });
             match commit.await {
-                Ok(committed) => return Ok(Some((anew, Some(committed)))),
+                Ok(receipt) => return Ok(Some((redecided, Some(receipt)))),
                 Err(CommitError::IdentityMoved) => self.index.refresh().await?,
                 Err(CommitError::NumberTaken(person)) => drop(taken.insert(person.number())),
-                Err(CommitError::PhotoMoved) => match PastPhoto::read(self.store.as_ref(), &image).await? {
-                    Some(now) if now.shown.source.version == past.shown.source.version => *past = now,
+                Err(CommitError::PhotoMoved) => match DecidedPhoto::read(self.store.as_ref(), &image).await? {
+                    Some(now) if now.event.source.version == decided.event.source.version => *decided = now,
                     _ => return Ok(None),
                 },
                 Err(CommitError::RowMissing(_)) => return Ok(None),
                 Err(error @ CommitError::Store(_)) => return Err(error.into()),
             }
             self.pipeline.count_conflict();
-            pause(&mut pauses, "who is known").await?;
+            wait_after_conflict(&mut backoff, "the set of known persons").await?;
         }
     }
 
-    /// Once all photos are decided: whoever is shown by a face that is not theirs any more is shown by another, and whoever is
-    /// in no photo is forgotten, unless somebody gave them a name.
-    async fn see_to_persons(&self, survey: &Survey, report: &mut Report) -> Result<(), Failure> {
+    /// After all photos: a person whose crop shows a face that is no longer theirs gets another crop. A person in no photo is
+    /// forgotten, unless they have a display name.
+    async fn update_persons(&self, survey: &RedecideSurvey, report: &mut RedecideReport) -> Result<(), Failure> {
         self.index.refresh().await?;
         let photos: BTreeSet<&ImageId> = survey.photos.iter().collect();
-        let (people, merges) = (self.index.known().people.clone(), self.index.merges());
-        for (person, known) in people.iter().filter(|(_, known)| photos.contains(&known.face.image)) {
-            let image = &known.face.image;
+        let (people, merges) = (self.index.state().people.clone(), self.index.merges());
+        for (id, person) in people.iter().filter(|(_, person)| photos.contains(&person.face.image)) {
+            let image = &person.face.image;
             let Some(state) = self.store.photo(image).await? else { continue };
-            if state.outcome == Outcome::Deleted || merges.all_now(&state.persons).contains(&person) {
+            if state.status == PhotoStatus::Deleted || merges.all_current(&state.persons).contains(&id) {
                 continue;
             }
-            if !report.present.contains(&person) && self.is_named(person).await? {
-                report.left_over.push(person);
+            if !report.present.contains(&id) && self.is_named(id).await? {
+                report.without_photos.push(id);
             } else {
-                self.pipeline.leave(image, &[person]).await?;
+                PersonLifecycle(&self.pipeline).after_photo_removed(image, &[id]).await?;
             }
         }
         Ok(())
@@ -211,12 +231,12 @@ impl Redecision {
     }
 }
 
-/// The faces by which somebody is met for the first time: a service may not know them.
-fn first_seen(photo: &PhotoProcessed, shadow: &Shadow) -> Vec<usize> {
-    let is_first = |place: &usize| {
-        let face = &photo.faces[*place];
-        let recognised = face.candidates.first().is_some_and(|near| near.similarity >= face.threshold);
-        face.template && !recognised && face.verdict.person().is_some_and(|person| !shadow.knows(person))
+/// Returns the positions of the faces that are the first template of their person: a face service may not have them enrolled.
+fn first_templates(photo: &PhotoProcessed, gallery: &TrialGallery) -> Vec<usize> {
+    let is_first = |position: &usize| {
+        let face = &photo.faces[*position];
+        let is_match = face.candidates.first().is_some_and(|candidate| candidate.similarity >= face.threshold);
+        face.template && !is_match && face.verdict.person().is_some_and(|person| !gallery.has_template(person))
     };
     (0..photo.faces.len()).filter(is_first).collect()
 }

@@ -1,4 +1,4 @@
-//! What follows a commit: safe to repeat, and repeated when the message comes again.
+//! Stage: what follows a commit. Safe to repeat, and repeated when the message is delivered again: the message is the outbox.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -6,216 +6,185 @@ use std::{
 };
 
 use sparks_domain::{
-    Event, FaceBox, FaceId, ImageId, Key, Mutation, Outcome::Deleted, PersonId, PhotoProcessed, Projection, Recorded,
-    Verdict,
+    Event, FaceBox, FaceId, ImageId, Key, Mutation, PersonId, PhotoProcessed, PhotoStatus, Projection, RecordedEvent,
+    Verdict, object_keys,
 };
 
 use super::{
-    Committed, Outcome,
-    announce::Finished,
-    commit::{conflict_pauses, pause},
+    CommitReceipt, Outcome,
+    commit::{conflict_backoff, wait_after_conflict},
+    images::{Images, PixelSource},
+    notify::{Notifier, StoredVariants},
+    person_lifecycle::PersonLifecycle,
 };
-use crate::{
-    CommitError, Content, Darkroom, DarkroomError, Failure, Lesson, Pipeline, Pixels, Probe, PutMode, Standing,
-    shown::Shown,
-};
+use crate::{CommitError, Enrollment, Failure, PersonStatus, Pipeline, Pixels, Probe, photo_rows::PhotoRows};
 
-/// A face that is somebody.
-pub(super) struct Seen {
+/// Applies the effects of a commit: enrolls faces, stores crops, rewrites rows, publishes notifications.
+pub(crate) struct Effects<'a>(pub &'a Pipeline);
+
+/// A face that is identified as a person.
+pub(super) struct IdentifiedFace {
     pub person: PersonId,
     pub face: FaceId,
     pub bounds: FaceBox,
     pub others: Vec<FaceBox>,
-    pub founds: bool,
+    pub is_new_person: bool,
     pub template: bool,
 }
 
-impl Seen {
-    /// What tells a service who this is.
-    pub fn lesson(&self, is_first: bool, pixels: &Arc<Pixels>) -> Lesson {
+impl IdentifiedFace {
+    /// Returns the enrollment of this face at a service.
+    pub fn enrollment(&self, is_first: bool, pixels: &Arc<Pixels>) -> Enrollment {
         let probe = Probe::unsigned(Arc::clone(pixels), self.bounds, self.others.clone());
-        Lesson { person: self.person, face: self.face.clone(), is_first, probe }
+        Enrollment { person: self.person, face: self.face.clone(), is_first, probe }
     }
 }
 
-impl Pipeline {
-    /// Learns what was committed, sees to it that the photo shows who its persons are by now, shows the new ones, and tells
-    /// others. Pictures that somebody else made are not announced once more.
-    pub(super) async fn effects(
-        &self,
-        committed: &Committed,
-        pixels: Arc<Pixels>,
-        finished: bool,
-    ) -> Result<(), Failure> {
-        let Some((photo, recorded)) = committed.photo() else { return Ok(()) };
+/// Returns the faces of a photo that are identified.
+pub(super) fn identified_faces(photo: &PhotoProcessed) -> Vec<IdentifiedFace> {
+    let faces = (photo.first_face..).zip(&photo.faces).filter_map(|(n, face)| {
+        Some(IdentifiedFace {
+            person: face.verdict.person()?,
+            face: FaceId { image: photo.image_id.clone(), n },
+            bounds: face.bounds,
+            others: photo.faces.iter().map(|other| other.bounds).filter(|other| *other != face.bounds).collect(),
+            is_new_person: matches!(face.verdict, Verdict::NewPerson(_)),
+            template: face.template,
+        })
+    });
+    faces.collect()
+}
+
+impl Effects<'_> {
+    /// Applies the effects of a commit just made. `has_variants`: another program rendered the variants and has published that.
+    pub async fn apply(&self, receipt: &CommitReceipt, pixels: Arc<Pixels>, has_variants: bool) -> Result<(), Failure> {
+        let Some((photo, recorded)) = receipt.photo() else { return Ok(()) };
+        let index = &self.0.ports.index;
         if !photo.faces.is_empty() {
-            // Persons may have been joined or forgotten since the decision: whoever did that saw no photo to follow it, so
-            // the photo does.
-            self.ports.index.refresh().await?;
-            let merges = self.ports.index.merges();
+            // A merge or an erasure that was committed since the decision did not see this photo, so the photo applies it.
+            index.refresh().await?;
+            let merges = index.merges();
             if photo.persons().iter().any(|person| merges.is_absorbed(*person)) {
-                self.reassert(&photo.image_id).await?;
+                self.rewrite_rows(&photo.image_id).await?;
             }
-            self.show_photo(photo, Source::Pixels(pixels), true).await?;
+            self.enroll_photo(photo, PixelSource::Pixels(pixels), true).await?;
         }
-        let finished = (!finished).then_some(Finished { photo, when: recorded.when });
-        self.announce(committed.recorded(), finished).await
+        let variants = (!has_variants).then_some(StoredVariants { photo, when: recorded.when });
+        Notifier(self.0).publish(receipt.events(), variants).await
     }
 
-    /// Does again what a crash after the commit may have left undone: reads the committed event, asserts its rows, and
-    /// makes the crops that are missing from the large picture. A photo that shows nothing has been deleted since.
-    pub(super) async fn repeat_effects(&self, image: &ImageId, finished: bool) -> Result<Outcome, Failure> {
-        let Some(recorded) = self.reassert_all(image).await? else { return Ok(Outcome::Deleted) };
+    /// Repeats the effects of an earlier commit, which a crash may have interrupted: reads the event, writes its rows again, and
+    /// makes missing crops from `large`. A photo without projected rows has been deleted since.
+    pub async fn repeat(&self, image: &ImageId, has_variants: bool) -> Result<Outcome, Failure> {
+        let Some(recorded) = self.rewrite_all_rows(image).await? else { return Ok(Outcome::Deleted) };
         if let Event::PhotoProcessed(photo) = &recorded.event {
-            self.show_photo(photo, Source::Picture(&photo.variants.large.key), false).await?;
-            let finished = (!finished).then_some(Finished { photo, when: recorded.when });
-            self.announce(std::slice::from_ref(&recorded), finished).await?;
+            self.enroll_photo(photo, PixelSource::Object(&photo.variants.large.key), false).await?;
+            let variants = (!has_variants).then_some(StoredVariants { photo, when: recorded.when });
+            Notifier(self.0).publish(std::slice::from_ref(&recorded), variants).await?;
         }
         Ok(Outcome::AlreadyCommitted)
     }
 
-    /// Shows the persons of a photo, unless it is gone by now: whoever deleted it saw nothing of what is shown here.
-    async fn show_photo(&self, photo: &PhotoProcessed, source: Source<'_>, fresh: bool) -> Result<(), Failure> {
-        if self.show(&seen(photo), source, fresh).await? {
-            let state = self.ports.store.photo(&photo.image_id).await?;
-            if state.is_some_and(|state| state.outcome == Deleted) {
-                self.ports.index.unlearn(&photo.image_id, &photo.persons()).await?;
-                self.leave(&photo.image_id, &photo.persons()).await?;
+    /// Enrolls the persons of a photo. Where the photo was deleted meanwhile, the deletion did not see these templates and crops, so
+    /// they are removed here.
+    async fn enroll_photo(
+        &self,
+        photo: &PhotoProcessed,
+        source: PixelSource<'_>,
+        is_fresh: bool,
+    ) -> Result<(), Failure> {
+        if self.enroll(&identified_faces(photo), source, is_fresh).await? {
+            let state = self.0.ports.store.photo(&photo.image_id).await?;
+            if state.is_some_and(|state| state.status == PhotoStatus::Deleted) {
+                self.0.ports.index.remove_photo(&photo.image_id, &photo.persons()).await?;
+                PersonLifecycle(self.0).after_photo_removed(&photo.image_id, &photo.persons()).await?;
             }
         }
         Ok(())
     }
 
-    /// Sees to it that these persons are known and shown: those whom the picture founds, and those who were being forgotten.
-    /// Says whether there was anybody to show, or a service was told of anybody.
-    pub(super) async fn show(&self, faces: &[Seen], source: Source<'_>, fresh: bool) -> Result<bool, Failure> {
-        let merges = self.ports.index.merges();
-        let (mut source, mut unshown) = (source, BTreeSet::new());
-        for Seen { person, face, founds, .. } in faces {
-            let now = merges.now(*person);
-            let reinstated = matches!(self.ports.index.standing(now), Standing::Forgotten(_))
-                && self.reinstate(now, face.clone()).await?;
-            let founded = *founds && now == *person;
-            let missing = founded && (fresh || self.ports.objects.head(&Projection::crop_key(now)).await?.is_none());
-            if reinstated || missing {
-                unshown.insert(face);
+    /// Enrolls these faces and stores the crops of new persons and of persons that were being forgotten. Returns whether anything
+    /// was stored or a service was called. `is_fresh`: the commit was just made, so that nothing is enrolled yet.
+    pub(super) async fn enroll(
+        &self,
+        faces: &[IdentifiedFace],
+        mut source: PixelSource<'_>,
+        is_fresh: bool,
+    ) -> Result<bool, Failure> {
+        let Pipeline { ports, .. } = self.0;
+        let images = Images(self.0);
+        let merges = ports.index.merges();
+        let mut without_crop = BTreeSet::new();
+        for IdentifiedFace { person, face, is_new_person, .. } in faces {
+            let current = merges.current(*person);
+            let is_reinstated = matches!(ports.index.person_status(current), PersonStatus::Forgotten(_))
+                && PersonLifecycle(self.0).reinstate(current, face.clone()).await?;
+            let is_new = *is_new_person && current == *person;
+            let is_missing = is_new && (is_fresh || ports.objects.head(&object_keys::crop(current)).await?.is_none());
+            if is_reinstated || is_missing {
+                without_crop.insert(face);
             }
         }
-        // The crop comes last: where it is, nothing before it was left undone.
-        let mut is_told = false;
-        if fresh || !unshown.is_empty() {
-            let is_taught = |seen: &&Seen| seen.template || unshown.contains(&seen.face);
-            let pixels = self.pixels(&mut source).await?;
-            let lesson = |seen: &Seen| seen.lesson(unshown.contains(&seen.face), &pixels);
-            let lessons: Vec<Lesson> = faces.iter().filter(is_taught).map(lesson).collect();
-            is_told = self.ports.index.learn(&lessons, !fresh).await?;
+        // The crop is stored last: where it exists, everything before it was done.
+        let mut is_enrolled = false;
+        if is_fresh || !without_crop.is_empty() {
+            let is_wanted = |face: &&IdentifiedFace| face.template || without_crop.contains(&face.face);
+            let pixels = images.pixels(&mut source).await?;
+            let enrollment = |face: &IdentifiedFace| face.enrollment(without_crop.contains(&face.face), &pixels);
+            let enrollments: Vec<Enrollment> = faces.iter().filter(is_wanted).map(enrollment).collect();
+            is_enrolled = ports.index.enroll(&enrollments, !is_fresh).await?;
         }
-        for Seen { person, bounds, .. } in faces.iter().filter(|seen| unshown.contains(&seen.face)) {
-            let pixels = self.pixels(&mut source).await?;
-            self.store_crop(merges.now(*person), *bounds, pixels).await?;
+        for IdentifiedFace { person, bounds, .. } in faces.iter().filter(|face| without_crop.contains(&face.face)) {
+            let pixels = images.pixels(&mut source).await?;
+            images.store_crop(merges.current(*person), *bounds, pixels).await?;
         }
-        Ok(is_told || !unshown.is_empty())
+        Ok(is_enrolled || !without_crop.is_empty())
     }
 
-    /// Says again what the log says of the photo: the platform's own PutItem may have wiped it from its row.
-    async fn reassert(&self, image: &ImageId) -> Result<Option<Recorded>, Failure> {
-        let shown = Shown { store: self.ports.store.as_ref(), projection: self.rules.projection };
-        Ok(shown.reassert(image, &self.ports.index.merges()).await?)
+    /// Writes the photo's rows again: the platform's own PutItem may have removed our attributes.
+    async fn rewrite_rows(&self, image: &ImageId) -> Result<Option<RecordedEvent>, Failure> {
+        Ok(self.photo_rows().rewrite(image, &self.0.ports.index.merges()).await?)
     }
 
-    /// Says again what the log says of the photo and of whom it founds. Of persons who are more than one transaction takes, some
-    /// get their rows after it, and whoever makes them may be killed.
-    async fn reassert_all(&self, image: &ImageId) -> Result<Option<Recorded>, Failure> {
-        let shown = Shown { store: self.ports.store.as_ref(), projection: self.rules.projection };
-        let mut pauses = conflict_pauses();
+    /// Writes the photo's rows and the rows of its new persons again. A group photo with more persons than one transaction takes gets
+    /// some of their rows afterwards, which a crash may have prevented.
+    async fn rewrite_all_rows(&self, image: &ImageId) -> Result<Option<RecordedEvent>, Failure> {
+        let (rows, index) = (self.photo_rows(), &self.0.ports.index);
+        let mut backoff = conflict_backoff();
         loop {
-            self.ports.index.refresh().await?;
-            let draft = shown.draft(image, &self.ports.index.merges()).await?;
-            let Some((recorded, mut commit)) = draft else { return Ok(None) };
-            let missing = self.missing_rows(&recorded.event).await?;
-            // Whoever is joined or forgotten meanwhile has no row any more.
-            commit.identity = (!missing.is_empty()).then(|| self.ports.index.identity());
+            index.refresh().await?;
+            let plan = rows.plan(image, &index.merges()).await?;
+            let Some((recorded, mut commit)) = plan else { return Ok(None) };
+            let missing = self.missing_person_rows(&recorded.event).await?;
+            // A person that is merged or forgotten meanwhile has no row any more.
+            commit.identity = (!missing.is_empty()).then(|| index.identity());
             commit.mutations.extend(missing);
-            match shown.commit(&commit).await {
-                Err(CommitError::IdentityMoved) => self.count_conflict(),
+            match rows.commit(&commit).await {
+                Err(CommitError::IdentityMoved) => self.0.count_conflict(),
                 done => return done.map(|()| Some(recorded)).map_err(Failure::from),
             }
-            pause(&mut pauses, "who is known").await?;
+            wait_after_conflict(&mut backoff, "the set of known persons").await?;
         }
     }
 
-    /// The rows of persons whom the photo founds that should be there, and are not.
-    async fn missing_rows(&self, event: &Event) -> Result<Vec<Mutation>, Failure> {
+    /// Returns the rows of the photo's new persons that are missing.
+    async fn missing_person_rows(&self, event: &Event) -> Result<Vec<Mutation>, Failure> {
         let Event::PhotoProcessed(photo) = event else { return Ok(Vec::new()) };
-        let founded = seen(photo).into_iter().filter(|seen| seen.founds).map(|seen| seen.person);
-        let known = founded.filter_map(|person| match self.ports.index.standing(person) {
-            Standing::Known(known) => Some((Key::person(person), self.rules.projection.reinstated(person, &known))),
-            Standing::Forgotten(_) | Standing::Unknown => None,
+        let Pipeline { ports, .. } = self.0;
+        let new_persons = identified_faces(photo).into_iter().filter(|face| face.is_new_person).map(|face| face.person);
+        let known = new_persons.filter_map(|person| match ports.index.person_status(person) {
+            PersonStatus::Known(known) => Some((Key::person(person), Projection::restored_person_row(person, &known))),
+            PersonStatus::Forgotten(_) | PersonStatus::Unknown => None,
         });
         let mut rows: BTreeMap<Key, Mutation> = known.collect();
         let keys: Vec<Key> = rows.keys().cloned().collect();
-        for row in self.ports.store.batch_get(&keys).await? {
+        for row in ports.store.batch_get(&keys).await? {
             rows.remove(&row.key);
         }
         Ok(rows.into_values().collect())
     }
 
-    pub(super) async fn store_crop(
-        &self,
-        person: PersonId,
-        bounds: FaceBox,
-        pixels: Arc<Pixels>,
-    ) -> Result<(), Failure> {
-        let key = Projection::crop_key(person);
-        let jpeg = self.on_cpu(&key, move |darkroom| Ok(darkroom.crop(&pixels, bounds)?)).await?;
-        self.ports.objects.put(&key, jpeg, Content::picture("image/jpeg"), PutMode::Replace).await?;
-        Ok(())
+    fn photo_rows(&self) -> PhotoRows<'_> {
+        PhotoRows { store: self.0.ports.store.as_ref(), projection: self.0.config.projection }
     }
-
-    /// The pixels, read if need be, and read once.
-    pub(super) async fn pixels(&self, source: &mut Source<'_>) -> Result<Arc<Pixels>, Failure> {
-        match source {
-            Source::Pixels(pixels) => Ok(Arc::clone(pixels)),
-            Source::Picture(key) => {
-                let picture = self.ports.objects.get(key, self.rules.max_bytes).await?;
-                let pixels = self.on_cpu(key, move |darkroom| darkroom.open(&picture.bytes)).await?;
-                let pixels = Arc::new(pixels);
-                *source = Source::Pixels(Arc::clone(&pixels));
-                Ok(pixels)
-            }
-        }
-    }
-
-    /// Work on pixels of our own making.
-    async fn on_cpu<T: Send + 'static>(
-        &self,
-        key: &str,
-        work: impl FnOnce(&dyn Darkroom) -> Result<T, DarkroomError> + Send + 'static,
-    ) -> Result<T, Failure> {
-        self.decode(work).await.map_err(|error| {
-            let failure = Failure::from(error);
-            Failure::new(failure.cause, format!("{key}: {failure}"))
-        })
-    }
-}
-
-/// Where pixels come from.
-pub(super) enum Source<'a> {
-    Pixels(Arc<Pixels>),
-    Picture(&'a str),
-}
-
-/// The faces of a photo that are somebody.
-pub(super) fn seen(photo: &PhotoProcessed) -> Vec<Seen> {
-    let faces = (photo.first_face..).zip(&photo.faces).filter_map(|(n, face)| {
-        Some(Seen {
-            person: face.verdict.person()?,
-            face: FaceId { image: photo.image_id.clone(), n },
-            bounds: face.bounds,
-            others: photo.faces.iter().map(|other| other.bounds).filter(|other| *other != face.bounds).collect(),
-            founds: matches!(face.verdict, Verdict::Founded(_)),
-            template: face.template,
-        })
-    });
-    faces.collect()
 }

@@ -1,34 +1,35 @@
-//! From the name of a photo to its bytes.
+//! Stage: the bytes of the original.
 
-use sparks_domain::{Outcome, RejectCode, Rejection, Source};
+use sparks_domain::{PhotoStatus, RejectCode, Rejection, SourceObject};
 
 use super::{
-    look_up::KnownPhoto,
-    outcome::{Setback, Unfit},
+    look_up::LookedUpPhoto,
+    outcome::{RejectedPhoto, StageError},
+    process::PhotoProcessor,
 };
-use crate::{ObjectsError, Pipeline};
+use crate::ObjectsError;
 
-/// A photo's bytes.
+/// A photo with its bytes.
 #[derive(Debug)]
 pub(super) struct FetchedPhoto {
-    pub known: KnownPhoto,
-    pub source: Source,
+    pub looked_up: LookedUpPhoto,
+    pub source: SourceObject,
     pub bytes: Vec<u8>,
 }
 
 impl FetchedPhoto {
-    /// Whether the log says already what came of this version, whatever the message called it.
+    /// Returns whether this version is committed, by the ETag of the object instead of the message's.
     pub fn is_committed(&self) -> bool {
-        let state = self.known.state.as_ref();
-        state.is_some_and(|state| state.outcome == Outcome::Processed && state.version == self.source.version)
+        let state = self.looked_up.state.as_ref();
+        state.is_some_and(|state| state.status == PhotoStatus::Processed && state.version == self.source.version)
     }
 }
 
-impl Pipeline {
-    /// Reads the original, unless it is larger than we take.
-    pub(super) async fn fetch(&self, known: KnownPhoto) -> Result<FetchedPhoto, Setback> {
-        let photo = &known.photo;
-        let source = |bytes: u64, version: String| Source {
+impl PhotoProcessor<'_> {
+    /// Reads the original, unless it exceeds the size limit.
+    pub(super) async fn fetch(&self, looked_up: LookedUpPhoto) -> Result<FetchedPhoto, StageError> {
+        let photo = &looked_up.photo;
+        let source = |bytes: u64, version: String| SourceObject {
             key: photo.key.clone(),
             version,
             sequencer: photo.sequencer.clone(),
@@ -36,28 +37,30 @@ impl Pipeline {
             mime_type: None,
             file_name: photo.file_name.clone(),
         };
-        match self.ports.objects.get(&photo.key, self.rules.max_bytes).await {
+        match self.0.ports.objects.get(&photo.key, self.0.config.max_bytes).await {
             Ok(object) => {
                 let source = source(object.bytes.len() as u64, object.version);
-                Ok(FetchedPhoto { known, source, bytes: object.bytes })
+                Ok(FetchedPhoto { looked_up, source, bytes: object.bytes })
             }
             Err(ObjectsError::TooLarge { bytes, most, .. }) => {
-                // Nobody has read it, so the message's word for its version must do.
+                // The object was not read, so the version is the message's.
                 let source = source(bytes, photo.version.clone().unwrap_or_default());
                 let message = format!("{bytes} bytes are more than the limit of {most}");
-                Err(known.unfit(source, Rejection { code: RejectCode::TooManyBytes, message }))
+                Err(looked_up.rejected(source, Rejection { code: RejectCode::TooManyBytes, message }))
             }
-            // Whoever deletes a photo removes its original.
-            Err(ObjectsError::NotFound(_)) if known.is_gone() || known.is_presumed_new => Err(Setback::Gone),
+            // A deletion removes the original.
+            Err(ObjectsError::NotFound(_)) if looked_up.is_deleted() || looked_up.is_presumed_new => {
+                Err(StageError::Deleted)
+            }
             Err(error) => Err(error.into()),
         }
     }
 }
 
-impl KnownPhoto {
-    /// This photo cannot be taken.
-    pub fn unfit(self, source: Source, reason: Rejection) -> Setback {
+impl LookedUpPhoto {
+    /// Returns the rejection of this photo.
+    pub fn rejected(self, source: SourceObject, reason: Rejection) -> StageError {
         let Self { photo, uploader, state, .. } = self;
-        Setback::Unfit(Box::new(Unfit { image: photo.image, uploader, source, state, reason }))
+        StageError::Rejected(Box::new(RejectedPhoto { image: photo.image, uploader, source, state, reason }))
     }
 }

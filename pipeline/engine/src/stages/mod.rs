@@ -1,20 +1,29 @@
-//! The stages of a photo. Each consumes the type the one before it made.
+//! The stages of a request. `process.rs` runs those of a photo; each consumes the type that the one before it returns.
 
 mod analyze;
-mod announce;
 mod commit;
+mod crop_choice;
 mod delete;
 mod effects;
 mod fetch;
+mod images;
 mod look_up;
+mod notify;
 mod outcome;
-mod people;
+mod person_lifecycle;
 mod process;
 mod profile;
-mod redecide;
 mod render;
+mod reprocess;
+mod table;
 
-pub(crate) use announce::notices;
-pub use commit::Committed;
-pub(crate) use commit::{conflict_pauses, pause};
+pub use commit::CommitReceipt;
+pub(crate) use commit::{conflict_backoff, wait_after_conflict};
+pub(crate) use delete::PhotoDeletion;
+pub(crate) use images::Images;
+pub(crate) use notify::{Notifier, event_notifications};
 pub use outcome::Outcome;
+pub(crate) use person_lifecycle::PersonLifecycle;
+pub(crate) use process::PhotoProcessor;
+pub(crate) use profile::ProfileProcessor;
+pub(crate) use reprocess::{RedecidedCommit, Reprocessor};

@@ -1,29 +1,29 @@
-//! What came of a message.
+//! Results of processing a request.
 
-use sparks_domain::{Email, ImageId, PhotoState, Rejection, Source};
+use sparks_domain::{Email, ImageId, PhotoState, Rejection, SourceObject};
 
-use super::Committed;
+use super::CommitReceipt;
 use crate::{AnalyzeError, CommitError, Failure, IndexError, ObjectsError, StoreError};
 
-/// What a message asked for is done with. Only this can be acknowledged.
+/// The result of a request that is done. Only a message with outcomes for all its requests can be acknowledged.
 #[derive(Debug)]
 pub enum Outcome {
-    /// Decided and committed now.
-    Committed(Committed),
-    /// Committed before; what follows a commit was seen to again.
+    /// Committed now.
+    Committed(CommitReceipt),
+    /// Committed before; the effects of that commit were repeated.
     AlreadyCommitted,
-    /// It cannot be taken, and the log says why.
+    /// Rejected; the log records the reason.
     Rejected(Rejection),
-    /// The log speaks of a newer version of the photo.
+    /// The log has a newer version of the photo.
     Outdated,
-    /// The photo is gone, by this message or an earlier one.
+    /// The photo is deleted, by this request or an earlier one.
     Deleted,
-    /// There was nothing to do.
+    /// There was nothing to do, for this reason.
     Ignored(String),
 }
 
 impl Outcome {
-    /// Its name.
+    /// Returns its name, as metrics and logs show it.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Committed(_) => "committed",
@@ -36,41 +36,41 @@ impl Outcome {
     }
 }
 
-/// Why a stage did not hand on.
+/// Reasons why a stage does not pass the photo on to the next.
 #[derive(Debug)]
-pub(super) enum Setback {
-    /// The photo cannot be taken: to be recorded.
-    Unfit(Box<Unfit>),
-    /// The photo has been deleted.
-    Gone,
-    /// The photo is not done with.
+pub(super) enum StageError {
+    /// The photo is rejected, which has to be committed.
+    Rejected(Box<RejectedPhoto>),
+    /// The photo is deleted.
+    Deleted,
+    /// The stage failed.
     Failed(Failure),
 }
 
-/// A photo that cannot be taken, and why.
+/// A rejected photo.
 #[derive(Debug)]
-pub(super) struct Unfit {
+pub(super) struct RejectedPhoto {
     pub image: ImageId,
     pub uploader: Email,
-    pub source: Source,
+    pub source: SourceObject,
     pub state: Option<PhotoState>,
     pub reason: Rejection,
 }
 
-impl From<Failure> for Setback {
+impl From<Failure> for StageError {
     fn from(failure: Failure) -> Self {
         Self::Failed(failure)
     }
 }
 
-/// Whatever a port says in a stage is a failure of the stage.
-macro_rules! setbacks {
+/// An error of a port is a failure of the stage.
+macro_rules! port_errors {
     ($($error:ty),*) => {$(
-        impl From<$error> for Setback {
+        impl From<$error> for StageError {
             fn from(error: $error) -> Self {
                 Self::Failed(error.into())
             }
         }
     )*};
 }
-setbacks!(StoreError, ObjectsError, IndexError, AnalyzeError, CommitError);
+port_errors!(StoreError, ObjectsError, IndexError, AnalyzeError, CommitError);

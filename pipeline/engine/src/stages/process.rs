@@ -1,83 +1,186 @@
-//! The whole story of a photo.
+//! Processing of a photo, stage by stage: look up, fetch, render, analyze, search, decide, commit, effects.
+//!
+//! Everything before the commit may be repeated or thrown away; everything after it may be repeated; the commit happens once.
 
-use std::time::Instant;
+use std::{collections::BTreeSet, time::Instant};
 
-use super::{Outcome, look_up::KnownPhoto, outcome::Setback};
-use crate::{Failure, PhotoRef, Pipeline, Request, Ticket};
+use sparks_domain::{
+    Email, Event, IdentificationInput, IdentityHead, ImageId, PhotoState, PhotoStatus, Rejection, SourceObject, decide,
+};
 
-impl Pipeline {
-    /// Does what a message asks for, once: whatever crashes on the way, doing it again ends the same.
-    pub async fn handle(&self, request: Request, turn: &Ticket) -> Result<Outcome, Failure> {
-        match request {
-            Request::Photo(photo) => self.process(photo, turn).await,
-            Request::Profile(profile) => self.profile(profile, turn).await,
-            Request::Delete(delete) => self.delete(delete).await,
-            Request::Removed(removed) => self.removed(removed).await,
-            Request::Ignored { why } => Ok(Outcome::Ignored(why)),
-            Request::Refused(malformed) => Err(malformed.into()),
-        }
-    }
+use super::{
+    Outcome,
+    analyze::AnalyzedPhoto,
+    commit::{Committer, conflict_backoff, outcome_of},
+    delete::PhotoDeletion,
+    effects::Effects,
+    look_up::LookedUpPhoto,
+    outcome::{RejectedPhoto, StageError},
+};
+use crate::{ArrivalSlot, Commit, CommitError, Failure, PhotoRef, Pipeline, SearchResult};
 
-    /// Takes a photo in.
-    ///
-    /// Everything before the commit may be repeated or thrown away; everything after it may be repeated; the commit happens
-    /// once. A photo that cannot be taken is a decision, too, and is committed like any other.
-    pub async fn process(&self, photo: PhotoRef, turn: &Ticket) -> Result<Outcome, Failure> {
+/// Processes one photo.
+pub(crate) struct PhotoProcessor<'a>(pub &'a Pipeline);
+
+impl PhotoProcessor<'_> {
+    /// Processes a photo. A rejection is a decision, too, and is committed like any other.
+    pub async fn process(&self, photo: PhotoRef, slot: &ArrivalSlot) -> Result<Outcome, Failure> {
         let image = photo.image.clone();
-        match self.take_in(photo, turn).await {
-            Ok(Outcome::Deleted) | Err(Setback::Gone) => self.clear_away(&image).await,
+        match self.presume_new_then_verify(photo, slot).await {
+            Ok(Outcome::Deleted) | Err(StageError::Deleted) => {
+                PhotoDeletion(self.0).remove_leftover_variants(&image).await
+            }
             Ok(outcome) => Ok(outcome),
-            Err(Setback::Unfit(unfit)) => self.reject(*unfit).await,
-            Err(Setback::Failed(failure)) => Err(failure),
+            Err(StageError::Rejected(rejected)) => Committer(self.0).reject(*rejected).await,
+            Err(StageError::Failed(failure)) => Err(failure),
         }
     }
 
-    /// Takes in a photo that seems new as if it were. Where that ends in anything but a commit, the log is asked, and a photo
-    /// that it knows, or that is gone, is begun again.
-    async fn take_in(&self, photo: PhotoRef, turn: &Ticket) -> Result<Outcome, Setback> {
-        let known = self.timed("look_up", self.look_up(photo.clone())).await?;
-        let is_presumed_new = known.is_presumed_new;
-        let taken = self.carry(known, turn).await;
-        if !is_presumed_new || !matches!(taken, Ok(Outcome::Deleted) | Err(Setback::Gone | Setback::Unfit(_))) {
-            return taken;
+    /// Commits the rejection of a photo that need not be fetched to be rejected.
+    pub async fn reject_unread(
+        &self,
+        image: ImageId,
+        uploader: Email,
+        source: SourceObject,
+        reason: Rejection,
+    ) -> Result<Outcome, Failure> {
+        let state = self.0.ports.store.photo(&image).await?;
+        Committer(self.0).reject(RejectedPhoto { image, uploader, source, state, reason }).await
+    }
+
+    /// Processes a photo that seems new without reading its state, which saves a request. Where that ends in anything but a commit,
+    /// the state is read, and a photo that the log knows, or that is deleted, is processed again from the beginning.
+    async fn presume_new_then_verify(&self, photo: PhotoRef, slot: &ArrivalSlot) -> Result<Outcome, StageError> {
+        let looked_up = self.timed("look_up", self.look_up(photo.clone())).await?;
+        let is_presumed_new = looked_up.is_presumed_new;
+        let result = self.run_stages(looked_up, slot).await;
+        let is_doubtful = matches!(result, Ok(Outcome::Deleted) | Err(StageError::Deleted | StageError::Rejected(_)));
+        if !is_presumed_new || !is_doubtful {
+            return result;
         }
-        let state = self.ports.store.photo(&photo.image).await?;
-        match taken {
-            Err(Setback::Unfit(_)) if state.is_none() => taken,
-            _ => self.carry(self.look_up_again(photo, state).await?, turn).await,
+        let state = self.0.ports.store.photo(&photo.image).await?;
+        match result {
+            Err(StageError::Rejected(_)) if state.is_none() => result,
+            _ => self.run_stages(self.look_up_with_state(photo, state).await?, slot).await,
         }
     }
 
-    async fn carry(&self, known: KnownPhoto, turn: &Ticket) -> Result<Outcome, Setback> {
-        let (image, finished) = (known.photo.image.clone(), known.photo.finished.is_some());
-        if known.is_committed() {
-            return Ok(self.repeat_effects(&image, finished).await?);
+    async fn run_stages(&self, looked_up: LookedUpPhoto, slot: &ArrivalSlot) -> Result<Outcome, StageError> {
+        let Pipeline { ports, .. } = self.0;
+        let effects = Effects(self.0);
+        let (image, has_variants) = (looked_up.photo.image.clone(), looked_up.photo.finished.is_some());
+        if looked_up.is_committed() {
+            return Ok(effects.repeat(&image, has_variants).await?);
         }
-        let mut fetched = self.timed("fetch", self.fetch(known)).await?;
-        if fetched.known.is_presumed_new && (self.ports.analyzer.is_paid() || self.ports.index.is_paid()) {
-            // A read costs less than to find out by the commit.
-            fetched.known.state = self.ports.store.photo(&image).await?;
+        let mut fetched = self.timed("fetch", self.fetch(looked_up)).await?;
+        if fetched.looked_up.is_presumed_new && (ports.analyzer.is_paid() || ports.index.is_paid()) {
+            // A read costs less than paid calls whose result the commit would refuse.
+            fetched.looked_up.state = ports.store.photo(&image).await?;
         }
         if fetched.is_committed() {
-            return Ok(self.repeat_effects(&image, finished).await?);
+            return Ok(effects.repeat(&image, has_variants).await?);
         }
         let rendered = self.timed("render", self.render(fetched)).await?;
-        let case = self.timed("analyze", self.analyze(rendered)).await?;
-        let outcome = self.timed("commit", self.commit(&case, turn)).await?;
+        let analyzed = self.timed("analyze", self.analyze(rendered)).await?;
+        let outcome = self.timed("commit", self.search_decide_commit(&analyzed, slot)).await?;
         match &outcome {
-            Outcome::Committed(committed) => {
-                self.timed("effects", self.effects(committed, case.looked.pixels, finished)).await?;
+            Outcome::Committed(receipt) => {
+                self.timed("effects", effects.apply(receipt, analyzed.probes.pixels, has_variants)).await?;
             }
-            Outcome::AlreadyCommitted => return Ok(self.repeat_effects(&image, finished).await?),
+            Outcome::AlreadyCommitted => return Ok(effects.repeat(&image, has_variants).await?),
             _ => {}
         }
         Ok(outcome)
     }
 
+    /// Searches, decides and commits. After a conflict it does so again on what the other worker committed; the photo is neither
+    /// rendered nor analyzed again.
+    pub(super) async fn search_decide_commit(
+        &self,
+        analyzed: &AnalyzedPhoto,
+        slot: &ArrivalSlot,
+    ) -> Result<Outcome, Failure> {
+        let Pipeline { ports, .. } = self.0;
+        let mut basis = Basis { state: analyzed.state.clone(), taken_numbers: BTreeSet::new() };
+        let mut backoff = conflict_backoff();
+        loop {
+            let found = self.search(analyzed, &basis).await?;
+            let events = match self.decide(analyzed, &basis, &found) {
+                Ok(events) => events,
+                Err(outcome) => return Ok(outcome),
+            };
+            let allocates_persons = events.iter().any(Event::is_identity);
+            if allocates_persons && !slot.is_next() {
+                slot.wait_until_next().await;
+                ports.index.refresh().await?;
+                continue;
+            }
+            let commit = self.prepare(analyzed, &basis, events, allocates_persons.then_some(found.identity));
+            let conflict = match Committer(self.0).commit(&commit).await {
+                Ok(receipt) => return Ok(Outcome::Committed(receipt)),
+                Err(conflict) => conflict,
+            };
+            match conflict {
+                CommitError::IdentityMoved => ports.index.refresh().await?,
+                CommitError::NumberTaken(person) => drop(basis.taken_numbers.insert(person.number())),
+                CommitError::PhotoMoved => {
+                    basis.state = ports.store.photo(&analyzed.image).await?;
+                    // What was fetched before the deletion is deleted with the photo, whatever its version.
+                    if basis.state.as_ref().is_some_and(|state| state.status == PhotoStatus::Deleted) {
+                        return Ok(Outcome::Deleted);
+                    }
+                }
+                CommitError::RowMissing(_) | CommitError::Store(_) => return Err(conflict.into()),
+            }
+            self.0.count_conflict();
+            tracing::debug!(image = %analyzed.image, %conflict, "retrying the decision after a conflict");
+            tokio::time::sleep(backoff.next().ok_or(conflict)?).await;
+        }
+    }
+
+    /// Returns the nearest known persons of each face.
+    async fn search(&self, analyzed: &AnalyzedPhoto, basis: &Basis) -> Result<SearchResult, Failure> {
+        let mut found = self.0.ports.index.search(&analyzed.probes).await?;
+        found.identity.taken.extend(&basis.taken_numbers);
+        Ok(found)
+    }
+
+    /// Returns the events that record the photo and its persons; an outcome where there is nothing to record. Pure.
+    fn decide(&self, analyzed: &AnalyzedPhoto, basis: &Basis, found: &SearchResult) -> Result<Vec<Event>, Outcome> {
+        let command = analyzed.command(IdentificationInput {
+            analyzer: analyzed.analyzer.clone(),
+            faces: analyzed.probes.faces.clone(),
+            search: found.search.clone(),
+            identity: found.identity.clone(),
+        });
+        decide(basis.state.as_ref(), command, &self.0.config.policy).map_err(|refusal| outcome_of(&refusal))
+    }
+
+    /// Returns the transaction: events, rows, signatures, and the conditions under which they hold.
+    fn prepare(
+        &self,
+        analyzed: &AnalyzedPhoto,
+        basis: &Basis,
+        events: Vec<Event>,
+        identity: Option<IdentityHead>,
+    ) -> Commit {
+        let mut commit = Committer(self.0).prepare(&analyzed.image, basis.state.as_ref(), events);
+        commit.identity = identity;
+        commit.signatures = analyzed.signatures(&commit.events);
+        commit
+    }
+
     async fn timed<T>(&self, stage: &'static str, work: impl Future<Output = T>) -> T {
         let started = Instant::now();
         let done = work.await;
-        self.ports.meter.stage(stage, started.elapsed());
+        self.0.ports.meter.record_stage(stage, started.elapsed());
         done
     }
+}
+
+/// The state that a decision is made on; changes after a conflict.
+struct Basis {
+    state: Option<PhotoState>,
+    /// Person numbers above the counter that rows of the platform already have.
+    taken_numbers: BTreeSet<u32>,
 }

@@ -1,129 +1,148 @@
-//! A user's picture of themselves: who is the user?
+//! Profile pictures: the largest face identifies the user.
 
 use std::sync::Arc;
 
 use sparks_domain::{
-    Event, FaceId, ImageId, Key, Outcome::Processed, PersonId, ProfileProcessed, Recorded, SeenFace, Source as Object,
-    Verdict,
+    DetectedFace, Event, FaceId, ImageId, Key, PersonId, PhotoStatus, ProfileProcessed, ProjectionContext,
+    RecordedEvent, SourceObject, Verdict,
 };
 
 use super::{
     Outcome,
-    analyze::{About, Case},
-    effects::{Seen, Source},
-    outcome::Unfit,
+    analyze::{AnalyzedPhoto, Subject},
+    commit::Committer,
+    effects::{Effects, IdentifiedFace},
+    images::{Images, PixelSource},
+    notify::Notifier,
+    outcome::RejectedPhoto,
+    person_lifecycle::PersonLifecycle,
+    process::PhotoProcessor,
 };
 use crate::{
-    Cause, Commit, CommitError, DarkroomError, Failure, Looked, ObjectsError, PhotoGuard, Pipeline, ProfileRef, Ticket,
+    ArrivalSlot, Cause, Commit, CommitError, Failure, ImageError, ObjectsError, PhotoGuard, Pipeline, ProbeSet,
+    ProfileRef,
 };
 
-impl Pipeline {
-    /// The largest face of the picture is the user. Nobody is tagged by it, but somebody may become known by it.
-    pub async fn profile(&self, profile: ProfileRef, turn: &Ticket) -> Result<Outcome, Failure> {
+/// Processes profile pictures.
+pub(crate) struct ProfileProcessor<'a>(pub &'a Pipeline);
+
+impl ProfileProcessor<'_> {
+    /// Links the user to the person that the largest face is identified as. It tags no photo, and may be a template of the person.
+    pub async fn process(&self, profile: ProfileRef, slot: &ArrivalSlot) -> Result<Outcome, Failure> {
+        let Pipeline { ports, config, .. } = self.0;
         let ProfileRef { email, key, version, .. } = profile;
-        if self.ports.store.get(&Key::user(&email)).await?.is_none() {
+        if ports.store.get(&Key::user(&email)).await?.is_none() {
             return Err(Failure::new(Cause::NoUserRow, format!("there is no USER row for {email}")));
         }
         let image = ImageId::of_profile(&email);
-        let state = self.ports.store.photo(&image).await?;
-        if state.as_ref().is_some_and(|s| s.outcome == Processed && Some(&s.version) == version.as_ref()) {
-            self.repeat_profile(&image).await?;
+        let state = ports.store.photo(&image).await?;
+        let is_committed = |version: Option<&String>| {
+            state.as_ref().is_some_and(|s| s.status == PhotoStatus::Processed && Some(&s.version) == version)
+        };
+        if is_committed(version.as_ref()) {
+            self.repeat_effects(&image).await?;
             return Ok(Outcome::AlreadyCommitted);
         }
-        let object = match self.ports.objects.get(&key, self.rules.max_bytes).await {
-            // Only the picture they have now says who they are.
+        let object = match ports.objects.get(&key, config.max_bytes).await {
+            // Only the current picture identifies the user.
             Err(ObjectsError::NotFound(_)) if state.is_some() => {
-                return Ok(Outcome::Ignored(format!("{key} is not there any more")));
+                return Ok(Outcome::Ignored(format!("{key} does not exist any more")));
             }
             object => object?,
         };
-        if state.as_ref().is_some_and(|s| s.outcome == Processed && s.version == object.version) {
-            self.repeat_profile(&image).await?;
+        if is_committed(Some(&object.version)) {
+            self.repeat_effects(&image).await?;
             return Ok(Outcome::AlreadyCommitted);
         }
-        let mime_type = self.ports.darkroom.describe(&object.bytes).mime_type.map(str::to_owned);
-        // Sequencers order versions of one key; each picture of a user has a key of its own.
+        let mime_type = ports.image_processor.inspect(&object.bytes).mime_type.map(str::to_owned);
+        // Sequencers order the versions of one key, and each profile picture has a key of its own.
         let (bytes, version) = (object.bytes.len() as u64, object.version);
-        let source = Object { key, version, sequencer: None, bytes, mime_type, file_name: None };
-        let pixels = match self.decode(move |darkroom| darkroom.open(&object.bytes)).await {
+        let source = SourceObject { key, version, sequencer: None, bytes, mime_type, file_name: None };
+        let pixels = match Images(self.0).run(move |processor| processor.decode(&object.bytes)).await {
             Ok(pixels) => Arc::new(pixels),
-            Err(DarkroomError::Rejected(reason)) => {
-                return self.reject(Unfit { image, uploader: email, source, state, reason }).await;
+            Err(ImageError::Rejected(reason)) => {
+                let rejected = RejectedPhoto { image, uploader: email, source, state, reason };
+                return Committer(self.0).reject(rejected).await;
             }
             Err(unavailable) => return Err(unavailable.into()),
         };
-        let faces = self.ports.analyzer.analyze(Arc::clone(&pixels)).await?;
-        let faces = largest(faces).into_iter().collect();
-        let analyzer = self.ports.analyzer.name().to_owned();
-        let looked = Looked::new(faces, pixels);
-        let case = Case { image, state, about: About::Profile { email, source }, analyzer, looked };
-        let outcome = self.commit(&case, turn).await?;
+        let faces = ports.analyzer.analyze(Arc::clone(&pixels)).await?;
+        let probes = ProbeSet::new(largest(faces).into_iter().collect(), pixels);
+        let analyzer = ports.analyzer.name().to_owned();
+        let analyzed = AnalyzedPhoto { image, state, subject: Subject::Profile { email, source }, analyzer, probes };
+        let outcome = PhotoProcessor(self.0).search_decide_commit(&analyzed, slot).await?;
         match &outcome {
-            Outcome::Committed(committed) => {
-                let profile = committed.recorded().iter().find_map(|recorded| match &recorded.event {
+            Outcome::Committed(receipt) => {
+                let profile = receipt.events().iter().find_map(|recorded| match &recorded.event {
                     Event::ProfileProcessed(profile) => Some((profile, recorded)),
                     _ => None,
                 });
                 let Some((profile, recorded)) = profile else { return Ok(outcome) };
-                self.profile_effects(profile, recorded, Source::Pixels(Arc::clone(&case.looked.pixels)), true).await?;
-                self.announce(committed.recorded(), None).await?;
+                let source = PixelSource::Pixels(Arc::clone(&analyzed.probes.pixels));
+                self.apply_effects(profile, recorded, source, true).await?;
+                Notifier(self.0).publish(receipt.events(), None).await?;
             }
-            Outcome::AlreadyCommitted => self.repeat_profile(&case.image).await?,
+            Outcome::AlreadyCommitted => self.repeat_effects(&analyzed.image).await?,
             _ => {}
         }
         Ok(outcome)
     }
 
-    async fn repeat_profile(&self, image: &ImageId) -> Result<(), Failure> {
-        let Some(state) = self.ports.store.photo(image).await? else { return Ok(()) };
-        let recorded = self.ports.store.event(image, state.seq).await?;
-        let Some(recorded) = recorded else { return Ok(()) };
+    async fn repeat_effects(&self, image: &ImageId) -> Result<(), Failure> {
+        let store = &self.0.ports.store;
+        let Some(state) = store.photo(image).await? else { return Ok(()) };
+        let Some(recorded) = store.event(image, state.seq).await? else { return Ok(()) };
         let Event::ProfileProcessed(profile) = &recorded.event else { return Ok(()) };
-        self.profile_effects(profile, &recorded, Source::Picture(&profile.source.key), false).await?;
-        self.announce(std::slice::from_ref(&recorded), None).await
+        self.apply_effects(profile, &recorded, PixelSource::Object(&profile.source.key), false).await?;
+        Notifier(self.0).publish(std::slice::from_ref(&recorded), None).await
     }
 
-    /// Says who the user is by now, shows whoever is new, and forgets whom they showed before if nothing else does.
-    async fn profile_effects(
+    /// Updates the USER row after merges, enrolls the person, and forgets the person of the previous picture where no photo shows
+    /// them.
+    async fn apply_effects(
         &self,
         profile: &ProfileProcessed,
-        recorded: &Recorded,
-        source: Source<'_>,
-        fresh: bool,
+        recorded: &RecordedEvent,
+        source: PixelSource<'_>,
+        is_fresh: bool,
     ) -> Result<(), Failure> {
-        self.ports.index.refresh().await?;
+        let Pipeline { ports, config, .. } = self.0;
+        ports.index.refresh().await?;
         let Some((face, person)) = profile.face.as_ref().zip(profile.person()) else { return Ok(()) };
-        let merges = self.ports.index.merges();
-        if !fresh || merges.is_absorbed(person) {
-            let before = self.ports.store.photo(&profile.image_id).await?;
+        let merges = ports.index.merges();
+        if !is_fresh || merges.is_absorbed(person) {
+            let before = ports.store.photo(&profile.image_id).await?;
             let guard = PhotoGuard { image: profile.image_id.clone(), before };
-            let mutations = self.rules.projection.profile(profile, recorded.when, &merges).into_iter().collect();
+            let context = ProjectionContext::new(recorded.when, &merges);
+            let mutations = config.projection.project(&recorded.event, &context);
             let commit = Commit { mutations, ..Commit::without_events(recorded.when, Some(guard)) };
-            match self.ports.store.commit(&commit).await {
+            match ports.store.commit(&commit).await {
                 Ok(_) | Err(CommitError::PhotoMoved | CommitError::RowMissing(_)) => {}
                 Err(error) => return Err(error.into()),
             }
         }
-        let seen = Seen {
+        let identified = IdentifiedFace {
             person,
             face: FaceId { image: profile.image_id.clone(), n: profile.first_face },
             bounds: face.bounds,
             others: Vec::new(),
             template: face.template,
-            founds: matches!(face.verdict, Verdict::Founded(_)),
+            is_new_person: matches!(face.verdict, Verdict::NewPerson(_)),
         };
-        self.show(&[seen], source, fresh).await?;
-        match self.shown_before(profile).await? {
-            Some(before) if merges.now(before) != merges.now(person) => self.leave(&profile.image_id, &[before]).await,
+        Effects(self.0).enroll(&[identified], source, is_fresh).await?;
+        match self.previous_person(profile).await? {
+            Some(previous) if merges.current(previous) != merges.current(person) => {
+                PersonLifecycle(self.0).after_photo_removed(&profile.image_id, &[previous]).await
+            }
             _ => Ok(()),
         }
     }
 
-    /// Whom the user's pictures before this one showed last.
-    async fn shown_before(&self, profile: &ProfileProcessed) -> Result<Option<PersonId>, Failure> {
+    /// Returns the person that the user's previous pictures were identified as.
+    async fn previous_person(&self, profile: &ProfileProcessed) -> Result<Option<PersonId>, Failure> {
         let mut follows = profile.follows;
         while let Some(seq) = follows {
-            let before = self.ports.store.event(&profile.image_id, seq).await?;
+            let before = self.0.ports.store.event(&profile.image_id, seq).await?;
             follows = match before.map(|recorded| recorded.event) {
                 Some(Event::ProfileProcessed(before)) if before.person().is_some() => return Ok(before.person()),
                 Some(Event::ProfileProcessed(before)) => before.follows,
@@ -135,8 +154,8 @@ impl Pipeline {
     }
 }
 
-/// The face that takes the most room, the first of equals.
-fn largest(faces: Vec<SeenFace>) -> Option<SeenFace> {
-    let room = |face: &SeenFace| face.bounds.width * face.bounds.height;
-    faces.into_iter().reduce(|best, face| if room(&face) > room(&best) { face } else { best })
+/// Returns the face with the largest area, the first of equals.
+fn largest(faces: Vec<DetectedFace>) -> Option<DetectedFace> {
+    let area = |face: &DetectedFace| face.bounds.width * face.bounds.height;
+    faces.into_iter().reduce(|best, face| if area(&face) > area(&best) { face } else { best })
 }

@@ -1,125 +1,119 @@
-//! From bytes to pictures.
+//! Stage: the variants of a photo.
 
 use std::sync::Arc;
 
-use sparks_domain::{ImageId, RejectCode, Rejection, Source, TakenAt, Variant, Variants};
+use sparks_domain::{ImageId, SourceObject, TakenAt, Variant, Variants, object_keys};
 
-use super::{fetch::FetchedPhoto, look_up::KnownPhoto, outcome::Setback};
-use crate::{
-    Content, Crashed, Darkroom, DarkroomError, Failure, FinishedVariants, ObjectsError, Pipeline, Pixels, PutMode,
-    Rendered,
+use super::{
+    fetch::FetchedPhoto, images::Images, look_up::LookedUpPhoto, outcome::StageError, process::PhotoProcessor,
 };
+use crate::{Content, EncodedVariant, Failure, FinishedVariants, ImageError, ObjectsError, Pixels, PutMode};
 
-/// A photo whose pictures are in the bucket.
+/// A photo whose variants are in the bucket.
 #[derive(Debug)]
 pub(super) struct RenderedPhoto {
-    pub known: KnownPhoto,
-    pub source: Source,
+    pub looked_up: LookedUpPhoto,
+    pub source: SourceObject,
     pub dimensions: (u32, u32),
     pub taken_at: Option<TakenAt>,
     pub variants: Variants,
     pub pixels: Arc<Pixels>,
 }
 
-impl Pipeline {
-    /// Develops the photo and stores its pictures, unless somebody else has made them. They are the same for the same
-    /// bytes, so storing them again is harmless.
-    pub(super) async fn render(&self, fetched: FetchedPhoto) -> Result<RenderedPhoto, Setback> {
-        let FetchedPhoto { known, mut source, bytes } = fetched;
-        let about = self.ports.darkroom.describe(&bytes);
-        source.mime_type = about.mime_type.map(str::to_owned);
-        let original = match self.adopt(known.photo.finished.as_ref(), bytes).await? {
-            Adoption::Adopted { dimensions, variants, pixels } => {
-                let taken_at = about.taken_at;
-                return Ok(RenderedPhoto { known, source, dimensions, taken_at, variants, pixels });
+impl PhotoProcessor<'_> {
+    /// Renders and stores the variants, or reuses those that the message names. The same bytes give the same variants, so storing
+    /// them again is harmless.
+    pub(super) async fn render(&self, fetched: FetchedPhoto) -> Result<RenderedPhoto, StageError> {
+        let FetchedPhoto { looked_up, mut source, bytes } = fetched;
+        let info = self.0.ports.image_processor.inspect(&bytes);
+        source.mime_type = info.mime_type.map(str::to_owned);
+        let original = match self.reuse_variants(looked_up.photo.finished.as_ref(), bytes).await? {
+            VariantReuse::Reused { dimensions, variants, pixels } => {
+                let taken_at = info.taken_at;
+                return Ok(RenderedPhoto { looked_up, source, dimensions, taken_at, variants, pixels });
             }
-            Adoption::Unfinished(original) => original,
+            VariantReuse::NotReusable(original) => original,
         };
-        let mut developed = match self.decode(move |darkroom| darkroom.develop(&original)).await {
-            Ok(developed) => developed,
-            Err(DarkroomError::Rejected(reason)) => return Err(known.unfit(source, reason)),
+        let mut image = match Images(self.0).run(move |processor| processor.render(&original)).await {
+            Ok(image) => image,
+            Err(ImageError::Rejected(reason)) => return Err(looked_up.rejected(source, reason)),
             Err(unavailable) => return Err(Failure::from(unavailable).into()),
         };
-        let image = &known.photo.image;
+        let id = &looked_up.photo.image;
         let (large, medium) = tokio::try_join!(
-            self.store_variant(image, "large", &mut developed.large),
-            self.store_variant(image, "medium", &mut developed.medium),
+            self.store_variant(id, "large", &mut image.large),
+            self.store_variant(id, "medium", &mut image.medium),
         )?;
         let variants = Variants { large, medium };
-        let (dimensions, taken_at) = ((developed.width, developed.height), developed.taken_at);
-        Ok(RenderedPhoto { known, source, dimensions, taken_at, variants, pixels: Arc::new(developed.pixels) })
+        let (dimensions, taken_at) = ((image.width, image.height), image.taken_at);
+        Ok(RenderedPhoto { looked_up, source, dimensions, taken_at, variants, pixels: Arc::new(image.pixels) })
     }
 
-    /// Pixels on one of the cores. A photo that makes the decoder crash is damaged.
-    pub(crate) async fn decode<T: Send + 'static>(
+    /// Reuses the variants that another program has rendered, unless they are missing or cannot be decoded.
+    async fn reuse_variants(
         &self,
-        work: impl FnOnce(&dyn Darkroom) -> Result<T, DarkroomError> + Send + 'static,
-    ) -> Result<T, DarkroomError> {
-        let (darkroom, about) = (Arc::clone(&self.ports.darkroom), tracing::Span::current());
-        let work = move || about.in_scope(|| work(darkroom.as_ref()));
-        self.cpu.run(work).await.unwrap_or_else(|crashed| Err(rejection(&crashed).into()))
-    }
-
-    /// Takes over the pictures that somebody else has made. Where they are not there or cannot be read, we make our own.
-    async fn adopt(&self, finished: Option<&FinishedVariants>, original: Vec<u8>) -> Result<Adoption, Setback> {
-        let Some(FinishedVariants { large, medium }) = finished else { return Ok(Adoption::Unfinished(original)) };
-        let (Some(large), Some(medium)) = (self.picture(large).await?, self.picture(medium).await?) else {
-            return Ok(Adoption::Unfinished(original));
-        };
-        let measured = self.decode({
-            let (large, medium) = (large.1, medium.1);
-            move |darkroom| {
-                let dimensions = darkroom.measure(&original).unwrap_or_default();
-                let medium = darkroom.measure(&medium);
-                match darkroom.open(&large) {
-                    Err(DarkroomError::Unavailable(why)) => Err(DarkroomError::Unavailable(why)),
-                    pixels => Ok((pixels.ok(), medium, dimensions, original)),
-                }
+        finished: Option<&FinishedVariants>,
+        original: Vec<u8>,
+    ) -> Result<VariantReuse, StageError> {
+        let Some(finished) = finished else { return Ok(VariantReuse::NotReusable(original)) };
+        let stored = (self.stored_variant(&finished.large).await?, self.stored_variant(&finished.medium).await?);
+        let (Some(large), Some(medium)) = stored else { return Ok(VariantReuse::NotReusable(original)) };
+        let (large_size, medium_size) = (large.len() as u64, medium.len() as u64);
+        let images = Images(self.0);
+        let decoded = images.run(move |processor| {
+            let dimensions = processor.dimensions(&original).unwrap_or_default();
+            let medium = processor.dimensions(&medium);
+            match processor.decode(&large) {
+                Err(ImageError::Unavailable(reason)) => Err(ImageError::Unavailable(reason)),
+                pixels => Ok((pixels.ok(), medium, dimensions, original)),
             }
         });
-        let (pixels, measured, dimensions, original) = match measured.await {
-            Ok(measured) => measured,
-            // An original that crashes a decoder is damaged anyway.
-            Err(DarkroomError::Rejected(_)) => return Ok(Adoption::Unfinished(Vec::new())),
+        let (pixels, medium_dimensions, dimensions, original) = match decoded.await {
+            Ok(decoded) => decoded,
+            // The decoder panicked, and the bytes are lost with the task. Rendering no bytes rejects the photo.
+            Err(ImageError::Rejected(_)) => return Ok(VariantReuse::NotReusable(Vec::new())),
             Err(unavailable) => return Err(Failure::from(unavailable).into()),
         };
-        let (Some(pixels), Some((width, height))) = (pixels, measured) else {
-            return Ok(Adoption::Unfinished(original));
+        let (Some(pixels), Some((width, height))) = (pixels, medium_dimensions) else {
+            return Ok(VariantReuse::NotReusable(original));
         };
+        let (large_key, medium_key) = (finished.large.clone(), finished.medium.clone());
         let variants = Variants {
-            large: Variant { key: large.0, width: pixels.width, height: pixels.height, bytes: large.2 },
-            medium: Variant { key: medium.0, width, height, bytes: medium.2 },
+            large: Variant { key: large_key, width: pixels.width, height: pixels.height, bytes: large_size },
+            medium: Variant { key: medium_key, width, height, bytes: medium_size },
         };
-        Ok(Adoption::Adopted { dimensions, variants, pixels: Arc::new(pixels) })
+        Ok(VariantReuse::Reused { dimensions, variants, pixels: Arc::new(pixels) })
     }
 
-    /// A picture's key, bytes and size, if it is there.
-    async fn picture(&self, key: &str) -> Result<Option<(String, Vec<u8>, u64)>, Setback> {
-        match self.ports.objects.get(key, self.rules.max_bytes).await {
-            Ok(object) => {
-                let bytes = object.bytes.len() as u64;
-                Ok(Some((key.to_owned(), object.bytes, bytes)))
-            }
+    async fn stored_variant(&self, key: &str) -> Result<Option<Vec<u8>>, StageError> {
+        match self.0.ports.objects.get(key, self.0.config.max_bytes).await {
+            Ok(object) => Ok(Some(object.bytes)),
             Err(ObjectsError::NotFound(_) | ObjectsError::TooLarge { .. } | ObjectsError::BadKey(_)) => Ok(None),
             Err(error) => Err(error.into()),
         }
     }
 
-    async fn store_variant(&self, image: &ImageId, name: &str, picture: &mut Rendered) -> Result<Variant, Setback> {
-        let key = format!("processed/{image}_{name}.webp");
-        let webp = std::mem::take(&mut picture.webp);
+    async fn store_variant(
+        &self,
+        image: &ImageId,
+        name: &str,
+        encoded: &mut EncodedVariant,
+    ) -> Result<Variant, StageError> {
+        let key = object_keys::variant(image, name);
+        let webp = std::mem::take(&mut encoded.webp);
         let bytes = webp.len() as u64;
-        self.ports.objects.put(&key, webp, Content::picture("image/webp"), PutMode::Replace).await?;
-        Ok(Variant { key, width: picture.width, height: picture.height, bytes })
+        self.0.ports.objects.put(&key, webp, Content::image("image/webp"), PutMode::Replace).await?;
+        Ok(Variant { key, width: encoded.width, height: encoded.height, bytes })
     }
 }
 
-fn rejection(crashed: &Crashed) -> Rejection {
-    Rejection { code: RejectCode::Damaged, message: format!("it makes the decoder crash: {crashed}") }
-}
-
-/// Whether somebody else's pictures serve.
-enum Adoption {
-    Adopted { dimensions: (u32, u32), variants: Variants, pixels: Arc<Pixels> },
-    Unfinished(Vec<u8>),
+/// The result of an attempt to reuse variants.
+enum VariantReuse {
+    Reused {
+        dimensions: (u32, u32),
+        variants: Variants,
+        pixels: Arc<Pixels>,
+    },
+    /// The bytes of the original, to be rendered.
+    NotReusable(Vec<u8>),
 }

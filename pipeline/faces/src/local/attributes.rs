@@ -1,25 +1,25 @@
-//! Guesses of age, gender and emotion. They are guesses: nothing is decided by them.
+//! Estimates of age, gender and emotion. No decision depends on them.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::align::{Crop, Landmarks, align};
-use super::embed::{ARCFACE, ARCFACE_SIDE, planes};
-use super::lanes::Lane;
+use super::align::{AlignedCrop, Landmarks, align};
+use super::embed::{ARCFACE_SIDE, ARCFACE_TEMPLATE, to_tensor};
+use super::image_view::ImageView;
 use super::models::{EMOTION, FACERES};
 use super::network::{LoadError, Network};
-use super::picture::Picture;
+use super::thread_pools::PooledThread;
 
-/// The side of what the model for age and gender sees, and how near: 1 is as near as ArcFace.
+/// Side and zoom of the crop for the age and gender model; 1 is the zoom of ArcFace.
 const FACERES_VIEW: (usize, f32) = (224, 1.0);
-/// The side of what the model for the emotion sees, and how near: eyes and mouth fill it.
+/// Side and zoom of the crop for the emotion model: eyes and mouth fill it.
 const EMOTION_VIEW: (usize, f32) = (64, 1.2);
-/// What the model for age and gender subtracts: blue, green, red.
+/// Channel means of the age and gender model: blue, green, red.
 const FACERES_MEAN: [f32; 3] = [103.939, 116.779, 123.68];
-/// In the order of the model's output.
+/// Emotions in the order of the model's output.
 const EMOTIONS: [&str; 7] = ["angry", "disgust", "fear", "happy", "sad", "surprise", "neutral"];
-/// The age is between these shares of the model's belief.
+/// Quantiles of the age distribution that bound the age range.
 const RANGE: [f32; 2] = [0.2, 0.8];
 
 /// The loaded models.
@@ -37,37 +37,37 @@ impl Attributes {
         })
     }
 
-    /// What the face with these landmarks seems to be. `None` where the landmarks are one place.
-    pub fn guess(
+    /// Estimates the attributes of the face with these landmarks. Returns `None` if the landmarks coincide.
+    pub fn estimate(
         &self,
-        picture: &Picture<'_>,
+        image: &ImageView<'_>,
         landmarks: &Landmarks,
-        lane: &Lane<'_>,
+        thread: &PooledThread<'_>,
     ) -> Option<BTreeMap<String, Value>> {
         let mean = |[red, green, blue]: [f32; 3]| std::array::from_fn(|c| [blue, green, red][c] - FACERES_MEAN[c]);
-        let [male, ages] = self.faceres.run(planes::<3>(&view(picture, landmarks, FACERES_VIEW)?, mean), lane);
+        let [male, ages] = self.faceres.run(to_tensor::<3>(&view(image, landmarks, FACERES_VIEW)?, mean), thread);
         let grey = |[red, green, blue]: [f32; 3]| [(0.2989 * red + 0.587 * green + 0.114 * blue) / 127.5 - 1.0];
-        let [emotions] = self.emotion.run(planes::<1>(&view(picture, landmarks, EMOTION_VIEW)?, grey), lane);
-        let guesses =
+        let [emotions] = self.emotion.run(to_tensor::<1>(&view(image, landmarks, EMOTION_VIEW)?, grey), thread);
+        let estimates =
             [("age_range", age_range(&ages)), ("gender", gender(*male.first()?)), ("emotion", emotion(&emotions)?)];
-        Some(guesses.map(|(name, guess)| (name.to_owned(), guess)).into())
+        Some(estimates.map(|(name, estimate)| (name.to_owned(), estimate)).into())
     }
 }
 
-/// The face as near as a model wants it.
-fn view(picture: &Picture<'_>, landmarks: &Landmarks, (side, near): (usize, f32)) -> Option<Crop> {
-    let middle = ARCFACE_SIDE as f32 / 2.0;
+/// Crops the face with the side and zoom of a model.
+fn view(image: &ImageView<'_>, landmarks: &Landmarks, (side, zoom): (usize, f32)) -> Option<AlignedCrop> {
+    let centre = ARCFACE_SIDE as f32 / 2.0;
     let scale = side as f32 / ARCFACE_SIDE as f32;
-    let template = ARCFACE.map(|place| place.map(|axis| ((axis - middle) * near + middle) * scale));
-    align(picture, landmarks, &template, side)
+    let template = ARCFACE_TEMPLATE.map(|point| point.map(|axis| ((axis - centre) * zoom + centre) * scale));
+    align(image, landmarks, &template, side)
 }
 
-/// Between which years the age probably is.
+/// Returns the likely age range in years.
 fn age_range(ages: &[f32]) -> Value {
     let [low, high] = RANGE.map(|share| {
         let mut sum = 0.0;
-        let reached = ages.iter().position(|belief| {
-            sum += belief;
+        let reached = ages.iter().position(|probability| {
+            sum += probability;
             sum >= share
         });
         reached.unwrap_or(ages.len())
@@ -75,19 +75,19 @@ fn age_range(ages: &[f32]) -> Value {
     json!({ "low": low, "high": high })
 }
 
-/// The likelier gender.
+/// Returns the more probable gender.
 fn gender(male: f32) -> Value {
     let (value, confidence) = if male > 0.5 { ("male", male) } else { ("female", 1.0 - male) };
     json!({ "value": value, "confidence": rounded(confidence) })
 }
 
-/// The likeliest emotion.
-fn emotion(beliefs: &[f32]) -> Option<Value> {
-    let (value, confidence) = EMOTIONS.iter().zip(beliefs).max_by(|a, b| a.1.total_cmp(b.1))?;
+/// Returns the most probable emotion.
+fn emotion(probabilities: &[f32]) -> Option<Value> {
+    let (value, confidence) = EMOTIONS.iter().zip(probabilities).max_by(|a, b| a.1.total_cmp(b.1))?;
     Some(json!({ "value": value, "confidence": rounded(*confidence) }))
 }
 
-/// Two digits: a guess has no more.
+/// Rounds to two digits, the precision of the estimate.
 fn rounded(confidence: f32) -> f64 {
     (f64::from(confidence) * 100.0).round() / 100.0
 }

@@ -1,65 +1,65 @@
-//! Finding the faces of a photo: one look at the whole, and a closer one where small faces may be.
+//! Face detection in a photo: one pass over the whole image, and a second one on tiles where small faces may be.
 
-use super::centerface::{CenterFace, Sighting};
-use super::closer::{self, Tile};
-use super::lanes::Lane;
-use super::overlap::distinct;
-use super::picture::{Picture, Region};
-use super::plausible::plausible;
+use super::centerface::{CenterFace, Detection};
+use super::image_view::{ImageView, Region};
+use super::nms::suppress_overlaps;
+use super::plausibility::is_plausible;
+use super::thread_pools::PooledThread;
+use super::tiling::{self, Tile};
 
-/// The longer side of what the detector sees of a whole photo.
-const WHOLE: f32 = 640.0;
-/// Small photos are enlarged at most this much.
-const ENLARGED: f32 = 4.0;
-/// A face from this score.
-const FACE: f32 = 0.5;
-/// A hint of a face from this score.
-const HINT: f32 = 0.05;
-/// A hint from this score where somebody near is the subject: what is behind them must be clearer to be worth a look.
-const HINT_BEHIND: f32 = 0.2;
-/// Somebody is near from this size in the first look, in pixels of it.
-const NEAR: f32 = 64.0;
-/// Faces with fewer pixels across or down cannot be told apart by anybody.
-const LEAST: f32 = 12.0;
+/// Longer side of the detector's input for the whole photo.
+const FULL_SIDE: f32 = 640.0;
+/// Largest enlargement of small photos.
+const MAX_UPSCALE: f32 = 4.0;
+/// Lowest score of a face.
+const FACE_SCORE: f32 = 0.5;
+/// Lowest score of a candidate.
+const CANDIDATE_SCORE: f32 = 0.05;
+/// Lowest score of a candidate if there is a foreground face: background faces must be clearer to be worth a tile.
+const BACKGROUND_CANDIDATE_SCORE: f32 = 0.2;
+/// Smallest foreground face, in pixels of the first pass.
+const FOREGROUND_SIDE: f32 = 64.0;
+/// Smallest face, in pixels of the photo: smaller ones cannot be recognised.
+const MIN_SIDE: f32 = 12.0;
 
-/// The faces of a picture, from top to bottom and left to right.
-pub fn detect(centerface: &CenterFace, picture: &Picture<'_>, lane: &Lane<'_>) -> Vec<Sighting> {
-    let scale = (WHOLE / picture.width.max(picture.height) as f32).min(ENLARGED);
-    let whole = picture.whole();
-    let hints = distinct(centerface.look(picture, whole, scaled(whole, scale), HINT, lane));
-    let (settled, mut unsettled): (Vec<_>, Vec<_>) = hints.into_iter().partition(|hint| !closer::wanted(hint, scale));
-    if settled.iter().any(|face| face.score >= FACE && face.shorter_side() * scale >= NEAR) {
-        unsettled.retain(|hint| hint.score >= HINT_BEHIND);
+/// Detects the faces of an image, sorted from top to bottom and left to right.
+pub fn detect(centerface: &CenterFace, image: &ImageView<'_>, thread: &PooledThread<'_>) -> Vec<Detection> {
+    let scale = (FULL_SIDE / image.width.max(image.height) as f32).min(MAX_UPSCALE);
+    let full = image.full_region();
+    let candidates = suppress_overlaps(centerface.detect(image, full, scaled(full, scale), CANDIDATE_SCORE, thread));
+    let (mut found, mut uncertain): (Vec<_>, Vec<_>) =
+        candidates.into_iter().partition(|candidate| !tiling::needs_tile(candidate, scale));
+    if found.iter().any(|face| face.score >= FACE_SCORE && face.shorter_side() * scale >= FOREGROUND_SIDE) {
+        uncertain.retain(|candidate| candidate.score >= BACKGROUND_CANDIDATE_SCORE);
     }
-    let look_closer = |tiles: Vec<Tile>| {
-        let looks = tiles.into_iter().flat_map(|tile| {
-            let seen = centerface.look(picture, tile.part, scaled(tile.part, tile.scale), FACE, lane);
-            seen.into_iter().filter(move |sighting| tile.shows(picture, sighting))
+    let detect_in_tiles = |tiles: Vec<Tile>| {
+        let detections = tiles.into_iter().flat_map(|tile| {
+            let detections = centerface.detect(image, tile.region, scaled(tile.region, tile.scale), FACE_SCORE, thread);
+            detections.into_iter().filter(move |detection| tile.contains(image, detection))
         });
-        looks.collect::<Vec<_>>()
+        detections.collect::<Vec<_>>()
     };
-    let mut found = settled;
-    found.extend(look_closer(closer::tiles(picture, &unsettled, scale)));
-    let mut faces = faces(picture, found);
-    let crowd = closer::crowd(picture, &faces, scale);
+    found.extend(detect_in_tiles(tiling::tiles_for_candidates(image, &uncertain, scale)));
+    let mut faces = select_faces(image, found);
+    let crowd = tiling::tiles_for_crowd(image, &faces, scale);
     if !crowd.is_empty() {
-        faces.extend(look_closer(crowd));
-        faces = self::faces(picture, faces);
+        faces.extend(detect_in_tiles(crowd));
+        faces = select_faces(image, faces);
     }
-    faces.sort_by(|a, b| a.from[1].total_cmp(&b.from[1]).then(a.from[0].total_cmp(&b.from[0])));
+    faces.sort_by(|a, b| a.top_left[1].total_cmp(&b.top_left[1]).then(a.top_left[0].total_cmp(&b.top_left[0])));
     faces
 }
 
-/// What is surely a face, each once, within the picture.
-fn faces(picture: &Picture<'_>, mut found: Vec<Sighting>) -> Vec<Sighting> {
-    found.retain(|sighting| sighting.score >= FACE && plausible(sighting));
-    found.iter_mut().for_each(|sighting| *sighting = sighting.within(picture));
-    found.retain(|sighting| sighting.shorter_side() >= LEAST);
+/// Returns the plausible faces, clipped to the image, after non-maximum suppression.
+fn select_faces(image: &ImageView<'_>, mut found: Vec<Detection>) -> Vec<Detection> {
+    found.retain(|detection| detection.score >= FACE_SCORE && is_plausible(detection));
+    found.iter_mut().for_each(|detection| *detection = detection.clipped(image));
+    found.retain(|detection| detection.shorter_side() >= MIN_SIDE);
     found.sort_by(|a, b| b.score.total_cmp(&a.score));
-    distinct(found)
+    suppress_overlaps(found)
 }
 
-/// The size of a part at this scale.
-fn scaled(part: Region, scale: f32) -> [usize; 2] {
-    [part.width, part.height].map(|side| ((side as f32 * scale).round() as usize).max(1))
+/// Returns the size of a region at this scale.
+fn scaled(region: Region, scale: f32) -> [usize; 2] {
+    [region.width, region.height].map(|side| ((side as f32 * scale).round() as usize).max(1))
 }

@@ -1,27 +1,27 @@
-//! What a face looks like: a vector a model.
+//! Face embeddings.
 
 use rten_tensor::NdTensor;
 
-use super::align::{Crop, Landmarks, align};
-use super::fuse::{Part, fuse, unit};
-use super::lanes::Lane;
+use super::align::{AlignedCrop, Landmarks, align};
+use super::fuse::{WeightedEmbedding, fuse, normalize};
+use super::image_view::ImageView;
 use super::models::{DLIB, MOBILEFACENET};
 use super::network::{LoadError, Network};
-use super::picture::Picture;
+use super::thread_pools::PooledThread;
 
-/// Where the landmarks of a frontal face are in a crop of 112 pixels, as ArcFace has them.
-pub const ARCFACE: Landmarks =
+/// The landmarks of a frontal face in an ArcFace crop of 112 pixels.
+pub const ARCFACE_TEMPLATE: Landmarks =
     [[38.2946, 51.6963], [73.5318, 51.5014], [56.0252, 71.7366], [41.5493, 92.3655], [70.7299, 92.2041]];
-/// Where they are in a crop of 150 pixels, as dlib has them.
-const CHIP: Landmarks = [[47.55, 46.60], [100.48, 46.60], [74.01, 76.56], [50.41, 103.02], [97.61, 103.02]];
-/// The side of the crop that goes with it.
+/// The landmarks of a frontal face in a dlib face chip of 150 pixels.
+const DLIB_TEMPLATE: Landmarks = [[47.55, 46.60], [100.48, 46.60], [74.01, 76.56], [50.41, 103.02], [97.61, 103.02]];
+/// The side of an ArcFace crop.
 pub const ARCFACE_SIDE: usize = 112;
-const CHIP_SIDE: usize = 150;
+const DLIB_SIDE: usize = 150;
 
-/// Which models make the signature.
+/// The models that compute the signature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Embedders {
-    /// dlib and MobileFaceNet together, which tell persons apart best.
+    /// dlib and MobileFaceNet fused, the most accurate choice.
     #[default]
     Both,
     /// dlib alone, which is in the public domain.
@@ -29,7 +29,7 @@ pub enum Embedders {
 }
 
 impl Embedders {
-    /// What events call the signatures; those of another name cannot be compared with these.
+    /// Returns the model name in events. Signatures of different models cannot be compared.
     pub const fn model(self) -> &'static str {
         match self {
             Self::Both => "dlib+mobilefacenet-1",
@@ -37,7 +37,7 @@ impl Embedders {
         }
     }
 
-    /// How long the signatures are.
+    /// Returns the number of dimensions of the signatures.
     pub const fn dimensions(self) -> usize {
         match self {
             Self::Both => 128 + 512,
@@ -54,7 +54,7 @@ pub struct Embedder {
 }
 
 impl Embedder {
-    /// Loads the models; with `mirror` each face is also seen in the mirror.
+    /// Loads the models. With `mirror`, the mirror image of each face is embedded too.
     pub fn load(embedders: Embedders, mirror: bool) -> Result<Self, LoadError> {
         let mobilefacenet = match embedders {
             Embedders::Both => Some(Network::load(&MOBILEFACENET, ["output"])?),
@@ -63,50 +63,50 @@ impl Embedder {
         Ok(Self { dlib: Network::load(&DLIB, ["embedding"])?, mobilefacenet, mirror })
     }
 
-    /// The signature's direction, given the face as `chip` cuts it out.
+    /// Computes the unit vector of a face, given its chip from [`face_chip`].
     pub fn embed(
         &self,
-        picture: &Picture<'_>,
+        image: &ImageView<'_>,
         landmarks: &Landmarks,
-        chip: &Crop,
-        lane: &Lane<'_>,
+        chip: &AlignedCrop,
+        thread: &PooledThread<'_>,
     ) -> Option<Vec<f32>> {
-        let dlib = self.both_sides(chip, |crop| self.dlib.run(rgb(crop), lane));
-        let dlib = Part { vector: &dlib, mean: None, weight: 2.0 };
+        let dlib = self.with_mirror(chip, |crop| self.dlib.run(rgb(crop), thread));
+        let dlib = WeightedEmbedding { vector: &dlib, mean: None, weight: 2.0 };
         let Some(mobilefacenet) = &self.mobilefacenet else { return Some(fuse(&[dlib])) };
-        let crop = align(picture, landmarks, &ARCFACE, ARCFACE_SIDE)?;
-        let vector = self.both_sides(&crop, |crop| mobilefacenet.run(bgr(crop), lane));
-        Some(fuse(&[dlib, Part { vector: &vector, mean: None, weight: 1.0 }]))
+        let crop = align(image, landmarks, &ARCFACE_TEMPLATE, ARCFACE_SIDE)?;
+        let vector = self.with_mirror(&crop, |crop| mobilefacenet.run(bgr(crop), thread));
+        Some(fuse(&[dlib, WeightedEmbedding { vector: &vector, mean: None, weight: 1.0 }]))
     }
 
-    /// What a model says of the crop, and of its mirror image where that is wanted.
-    fn both_sides(&self, crop: &Crop, run: impl Fn(&Crop) -> [Vec<f32>; 1]) -> Vec<f32> {
-        let [seen] = run(crop);
+    /// Runs a model on the crop and, if enabled, adds the embedding of its mirror image.
+    fn with_mirror(&self, crop: &AlignedCrop, run: impl Fn(&AlignedCrop) -> [Vec<f32>; 1]) -> Vec<f32> {
+        let [original] = run(crop);
         if !self.mirror {
-            return seen;
+            return original;
         }
         let [mirrored] = run(&crop.mirrored());
-        unit(seen).into_iter().zip(unit(mirrored)).map(|(a, b)| a + b).collect()
+        normalize(original).into_iter().zip(normalize(mirrored)).map(|(a, b)| a + b).collect()
     }
 }
 
-/// The face as dlib wants it; quality is measured on the same crop.
-pub fn chip(picture: &Picture<'_>, landmarks: &Landmarks) -> Option<Crop> {
-    align(picture, landmarks, &CHIP, CHIP_SIDE)
+/// Aligns the face to dlib's template; quality is measured on the same crop.
+pub fn face_chip(image: &ImageView<'_>, landmarks: &Landmarks) -> Option<AlignedCrop> {
+    align(image, landmarks, &DLIB_TEMPLATE, DLIB_SIDE)
 }
 
-/// 0 to 255, red first.
-fn rgb(crop: &Crop) -> NdTensor<f32, 4> {
-    planes(crop, |pixel| pixel)
+/// Converts to RGB planes, 0 to 255.
+fn rgb(crop: &AlignedCrop) -> NdTensor<f32, 4> {
+    to_tensor(crop, |pixel| pixel)
 }
 
-/// About -1 to 1, blue first.
-fn bgr(crop: &Crop) -> NdTensor<f32, 4> {
-    planes(crop, |[red, green, blue]| [blue, green, red].map(|channel| (channel - 127.0) / 128.0))
+/// Converts to BGR planes, about -1 to 1.
+fn bgr(crop: &AlignedCrop) -> NdTensor<f32, 4> {
+    to_tensor(crop, |[red, green, blue]| [blue, green, red].map(|channel| (channel - 127.0) / 128.0))
 }
 
-/// A channel after the other.
-pub fn planes<const C: usize>(crop: &Crop, pixel: impl Fn([f32; 3]) -> [f32; C]) -> NdTensor<f32, 4> {
+/// Converts to planar channels.
+pub fn to_tensor<const C: usize>(crop: &AlignedCrop, pixel: impl Fn([f32; 3]) -> [f32; C]) -> NdTensor<f32, 4> {
     let area = crop.side * crop.side;
     let mut planes = vec![0.0; C * area];
     for (n, rgb) in crop.rgb.iter().enumerate() {

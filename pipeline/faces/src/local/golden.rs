@@ -1,14 +1,14 @@
-//! Every model says what its published form says in another runtime.
+//! The built-in models give the outputs of the published ones in another runtime (onnxruntime).
 
 use rten_tensor::NdTensor;
 use serde_json::Value;
 
-use super::align::Crop;
-use super::embed::planes;
-use super::fuse::unit;
-use super::lanes::Lanes;
+use super::align::AlignedCrop;
+use super::embed::to_tensor;
+use super::fuse::normalize;
 use super::models::{CENTERFACE, DLIB, EMOTION, FACERES, MOBILEFACENET, Model};
 use super::network::Network;
+use super::thread_pools::ThreadPools;
 
 const TOLERANCE: f32 = 1e-3;
 
@@ -21,34 +21,34 @@ fn numbers(value: &Value) -> Vec<f32> {
     value.as_array().expect("a list").iter().map(|number| number.as_f64().expect("a number") as f32).collect()
 }
 
-/// A square of the portrait.
-fn square(x: u32, y: u32, side: u32) -> Crop {
+/// Returns a square of the portrait.
+fn square(x: u32, y: u32, side: u32) -> AlignedCrop {
     let portrait = include_bytes!("../../../../tests/photos/collins.png");
-    let portrait = image::load_from_memory(portrait).expect("a picture").into_rgb8();
+    let portrait = image::load_from_memory(portrait).expect("an image").into_rgb8();
     let rgb = (0..side * side).map(|n| portrait.get_pixel(x + n % side, y + n / side).0.map(f32::from));
-    Crop { side: side as usize, rgb: rgb.collect() }
+    AlignedCrop { side: side as usize, rgb: rgb.collect() }
 }
 
 fn run<const N: usize>(model: &Model, outputs: [&str; N], input: NdTensor<f32, 4>) -> [Vec<f32>; N] {
-    Network::load(model, outputs).expect("a model").run(input, &Lanes::default().enter())
+    Network::load(model, outputs).expect("a model").run(input, &ThreadPools::default().acquire())
 }
 
 #[track_caller]
 fn check(name: &str, found: &[f32]) {
     let expected = numbers(&golden(name));
     assert_eq!(found.len(), expected.len());
-    let far = found.iter().zip(&expected).fold(0.0_f32, |far, (a, b)| far.max((a - b).abs()));
-    assert!(far < TOLERANCE, "{name} is off by {far}");
+    let largest = found.iter().zip(&expected).fold(0.0_f32, |largest, (a, b)| largest.max((a - b).abs()));
+    assert!(largest < TOLERANCE, "{name} differs by {largest}");
 }
 
 #[test]
 fn centerface() {
-    let heads = run(&CENTERFACE, ["537", "538", "539", "540"], planes::<3>(&square(20, 10, 256), |rgb| rgb));
+    let heads = run(&CENTERFACE, ["537", "538", "539", "540"], to_tensor::<3>(&square(20, 10, 256), |rgb| rgb));
     let cells = 64 * 64;
     let golden = golden("centerface");
-    let sure = golden.as_array().expect("cells");
-    assert_eq!(heads[0].iter().filter(|score| **score > 0.2).count(), sure.len());
-    for cell in sure.iter().map(numbers) {
+    let faces = golden.as_array().expect("cells");
+    assert_eq!(heads[0].iter().filter(|score| **score > 0.2).count(), faces.len());
+    for cell in faces.iter().map(numbers) {
         let at = cell[0] as usize * 64 + cell[1] as usize;
         let found = heads.iter().flat_map(|head| head.iter().skip(at).step_by(cells));
         assert!(found.zip(&cell[2..]).all(|(a, b)| (a - b).abs() < TOLERANCE), "{cell:?}");
@@ -57,22 +57,22 @@ fn centerface() {
 
 #[test]
 fn dlib() {
-    let [vector] = run(&DLIB, ["embedding"], planes::<3>(&square(70, 40, 150), |rgb| rgb));
-    check("dlib_resnet_v1", &unit(vector));
+    let [vector] = run(&DLIB, ["embedding"], to_tensor::<3>(&square(70, 40, 150), |rgb| rgb));
+    check("dlib_resnet_v1", &normalize(vector));
 }
 
 #[test]
 fn mobilefacenet() {
     let bgr = |[r, g, b]: [f32; 3]| [b, g, r].map(|channel| (channel - 127.0) / 128.0);
-    let [vector] = run(&MOBILEFACENET, ["output"], planes::<3>(&square(90, 60, 112), bgr));
-    check("mobilefacenet", &unit(vector));
+    let [vector] = run(&MOBILEFACENET, ["output"], to_tensor::<3>(&square(90, 60, 112), bgr));
+    check("mobilefacenet", &normalize(vector));
 }
 
 #[test]
 fn faceres() {
     let bgr = |[r, g, b]: [f32; 3]| [b - 103.939, g - 116.779, r - 123.68];
     let outputs = ["out_gender_pred_Sigmoid", "out_age_pred_Softmax"];
-    let [gender, ages] = run(&FACERES, outputs, planes::<3>(&square(40, 20, 224), bgr));
+    let [gender, ages] = run(&FACERES, outputs, to_tensor::<3>(&square(40, 20, 224), bgr));
     check("faceres_gender", &gender);
     check("faceres_ages", &ages);
 }
@@ -80,8 +80,8 @@ fn faceres() {
 #[test]
 fn emotion() {
     let grey = |[r, g, b]: [f32; 3]| [(0.2989 * r + 0.587 * g + 0.114 * b) / 127.5 - 1.0];
-    let [beliefs] = run(&EMOTION, ["out_Identity"], planes::<1>(&square(90, 60, 64), grey));
-    check("emotion", &beliefs);
+    let [probabilities] = run(&EMOTION, ["out_Identity"], to_tensor::<1>(&square(90, 60, 64), grey));
+    check("emotion", &probabilities);
 }
 
 #[test]

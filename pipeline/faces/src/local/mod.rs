@@ -1,44 +1,44 @@
-//! The local engine: models inside the binary, no network, no GPU.
+//! The local face engine: models built into the binary, no network, no GPU.
 
 mod align;
 mod attributes;
 mod centerface;
-mod closer;
 mod detect;
 mod embed;
 mod fuse;
 #[cfg(test)]
 mod golden;
-mod lanes;
+mod image_view;
 mod models;
 mod network;
-mod overlap;
-mod picture;
-mod plausible;
+mod nms;
+mod plausibility;
 mod quality;
+mod thread_pools;
+mod tiling;
 
-use sparks_domain::{FaceBox, Point, SeenFace, Signature};
+use sparks_domain::{DetectedFace, FaceBox, Point, Signature};
 use sparks_engine::{FaceEngine, Pixels};
 
 pub use embed::Embedders;
 pub use models::{Model, models};
 pub use network::LoadError;
 
-use align::Place;
+use align::PixelPoint;
 use attributes::Attributes;
-use centerface::{CenterFace, Sighting};
+use centerface::{CenterFace, Detection};
 use embed::Embedder;
-use lanes::{Lane, Lanes};
-use picture::Picture;
+use image_view::ImageView;
+use thread_pools::{PooledThread, ThreadPools};
 
-/// What the local engine does, and at which price.
+/// Options of the local engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LocalOptions {
-    /// The models that make the signature.
+    /// The models that compute the signature.
     pub models: Embedders,
-    /// Whether each face is also seen in the mirror: a little better, at twice the price.
+    /// Whether the mirror image of each face is embedded too: slightly better, at twice the cost.
     pub mirror: bool,
-    /// Whether age, gender and emotion are guessed.
+    /// Whether age, gender and emotion are estimated.
     pub attributes: bool,
 }
 
@@ -48,16 +48,16 @@ impl Default for LocalOptions {
     }
 }
 
-/// Finds faces and tells what they look like, on this machine alone. Any number of threads may share one.
-pub struct Local {
+/// Detects faces and computes their embeddings on this machine. Any number of threads may share one engine.
+pub struct LocalEngine {
     options: LocalOptions,
     centerface: CenterFace,
     embedder: Embedder,
     attributes: Option<Attributes>,
-    lanes: Lanes,
+    pools: ThreadPools,
 }
 
-impl Local {
+impl LocalEngine {
     /// Loads the models that the options need.
     pub fn load(options: LocalOptions) -> Result<Self, LoadError> {
         Ok(Self {
@@ -65,19 +65,24 @@ impl Local {
             centerface: CenterFace::load()?,
             embedder: Embedder::load(options.models, options.mirror)?,
             attributes: options.attributes.then(Attributes::load).transpose()?,
-            lanes: Lanes::default(),
+            pools: ThreadPools::default(),
         })
     }
 
-    fn seen(&self, picture: &Picture<'_>, sighting: &Sighting, lane: &Lane<'_>) -> Option<SeenFace> {
-        let chip = embed::chip(picture, &sighting.landmarks)?;
-        let attributes = self.attributes.as_ref().map(|models| models.guess(picture, &sighting.landmarks, lane));
-        let vector = self.embedder.embed(picture, &sighting.landmarks, &chip, lane)?;
-        Some(SeenFace {
-            bounds: bounds(picture, sighting),
-            landmarks: sighting.landmarks.iter().map(|place| point(picture, *place)).collect(),
-            quality: quality::quality(sighting, &chip),
-            confidence: sighting.score,
+    fn to_detected_face(
+        &self,
+        image: &ImageView<'_>,
+        detection: &Detection,
+        thread: &PooledThread<'_>,
+    ) -> Option<DetectedFace> {
+        let chip = embed::face_chip(image, &detection.landmarks)?;
+        let attributes = self.attributes.as_ref().map(|models| models.estimate(image, &detection.landmarks, thread));
+        let vector = self.embedder.embed(image, &detection.landmarks, &chip, thread)?;
+        Some(DetectedFace {
+            bounds: bounds(image, detection),
+            landmarks: detection.landmarks.iter().map(|landmark| to_fractions(image, *landmark)).collect(),
+            quality: quality::quality(detection, &chip),
+            confidence: detection.score,
             attributes: attributes.flatten().unwrap_or_default(),
             model: self.options.models.model().to_owned(),
             signature: Some(Signature::quantise(&vector)?),
@@ -85,22 +90,22 @@ impl Local {
     }
 }
 
-impl FaceEngine for Local {
-    fn look(&self, pixels: &Pixels) -> Vec<SeenFace> {
-        let Some(picture) = Picture::of(pixels) else { return Vec::new() };
-        let lane = self.lanes.enter();
-        let sightings = detect::detect(&self.centerface, &picture, &lane);
-        sightings.iter().filter_map(|sighting| self.seen(&picture, sighting, &lane)).collect()
+impl FaceEngine for LocalEngine {
+    fn analyze(&self, pixels: &Pixels) -> Vec<DetectedFace> {
+        let Some(image) = ImageView::from_pixels(pixels) else { return Vec::new() };
+        let thread = self.pools.acquire();
+        let detections = detect::detect(&self.centerface, &image, &thread);
+        detections.iter().filter_map(|detection| self.to_detected_face(&image, detection, &thread)).collect()
     }
 }
 
-/// A place as fractions of the picture.
-fn point(picture: &Picture<'_>, [x, y]: Place) -> Point {
-    Point { x: x / picture.width as f32, y: y / picture.height as f32 }
+/// Converts a point to fractions of the image.
+fn to_fractions(image: &ImageView<'_>, [x, y]: PixelPoint) -> Point {
+    Point { x: x / image.width as f32, y: y / image.height as f32 }
 }
 
-/// The box as fractions of the picture.
-fn bounds(picture: &Picture<'_>, sighting: &Sighting) -> FaceBox {
-    let [from, to] = [sighting.from, sighting.to].map(|place| point(picture, place));
-    FaceBox { x: from.x, y: from.y, width: to.x - from.x, height: to.y - from.y }
+/// Returns the bounding box as fractions of the image.
+fn bounds(image: &ImageView<'_>, detection: &Detection) -> FaceBox {
+    let [top_left, bottom_right] = [detection.top_left, detection.bottom_right].map(|point| to_fractions(image, point));
+    FaceBox { x: top_left.x, y: top_left.y, width: bottom_right.x - top_left.x, height: bottom_right.y - top_left.y }
 }

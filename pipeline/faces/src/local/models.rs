@@ -1,40 +1,40 @@
-//! The models inside the binary.
+//! The models built into the binary.
 
 use sha2::{Digest, Sha256};
 
-/// A model that is shipped.
+/// A model built into the binary.
 #[derive(Debug, Clone, Copy)]
 pub struct Model {
-    /// What it is called.
+    /// The name.
     pub name: &'static str,
-    /// What it is for.
+    /// The purpose.
     pub purpose: &'static str,
     /// The licence it was published under.
     pub licence: &'static str,
-    /// The package it comes from.
+    /// The package that published it.
     pub origin: &'static str,
-    /// An ONNX file.
+    /// The ONNX file.
     pub bytes: &'static [u8],
 }
 
 impl Model {
-    /// Whether the file is the one that was shipped.
-    pub fn is_whole(&self) -> bool {
+    /// Returns whether the digest of the file is in the NOTICE.
+    pub fn is_intact(&self) -> bool {
         include_str!("../../models/NOTICE.md").contains(&self.sha256())
     }
 
-    /// The SHA-256 of the file, in hexadecimal.
+    /// Returns the SHA-256 of the file in hexadecimal.
     pub fn sha256(&self) -> String {
         Sha256::digest(self.bytes).iter().map(|byte| format!("{byte:02x}")).collect()
     }
 }
 
-/// All shipped models.
+/// Returns all built-in models.
 pub fn models() -> &'static [Model] {
     &[CENTERFACE, DLIB, MOBILEFACENET, FACERES, EMOTION]
 }
 
-/// Finds faces and their five landmarks.
+/// Face detection with five landmarks (CenterFace).
 pub(super) const CENTERFACE: Model = Model {
     name: "centerface",
     purpose: "finds faces and their eyes, nose and corners of the mouth",
@@ -43,7 +43,7 @@ pub(super) const CENTERFACE: Model = Model {
     bytes: include_bytes!("../../models/centerface.onnx"),
 };
 
-/// Tells persons apart, 128 dimensions.
+/// Face embedding of 128 dimensions (dlib's ResNet).
 pub(super) const DLIB: Model = Model {
     name: "dlib_resnet_v1",
     purpose: "tells persons apart (128 dimensions)",
@@ -52,7 +52,7 @@ pub(super) const DLIB: Model = Model {
     bytes: include_bytes!("../../models/dlib_resnet_v1.onnx"),
 };
 
-/// Tells persons apart, 512 dimensions.
+/// Face embedding of 512 dimensions (MobileFaceNet).
 pub(super) const MOBILEFACENET: Model = Model {
     name: "mobilefacenet",
     purpose: "tells persons apart (512 dimensions)",
@@ -61,7 +61,7 @@ pub(super) const MOBILEFACENET: Model = Model {
     bytes: include_bytes!("../../models/mobilefacenet.onnx"),
 };
 
-/// Guesses age and gender.
+/// Estimation of age and gender.
 pub(super) const FACERES: Model = Model {
     name: "faceres",
     purpose: "guesses age and gender, where attributes are on",
@@ -70,7 +70,7 @@ pub(super) const FACERES: Model = Model {
     bytes: include_bytes!("../../models/faceres.onnx"),
 };
 
-/// Guesses the emotion.
+/// Estimation of the emotion.
 pub(super) const EMOTION: Model = Model {
     name: "emotion",
     purpose: "guesses the emotion, where attributes are on",
@@ -84,9 +84,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_models_are_small_and_the_notice_names_each() {
+    fn models_are_small_and_listed_in_the_notice() {
         for model in models() {
-            assert!(model.is_whole(), "the NOTICE has another {} than the binary", model.name);
+            assert!(model.is_intact(), "the digest of {} is not in the NOTICE", model.name);
         }
         let bytes: usize = models().iter().map(|model| model.bytes.len()).sum();
         assert!(bytes <= 25_000_000, "{bytes} bytes of models");

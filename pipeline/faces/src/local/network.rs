@@ -1,15 +1,15 @@
-//! A model that is ready to run.
+//! A model loaded into the runtime.
 
 use rten::{ModelOptions, NodeId, op_registry};
 use rten_tensor::NdTensor;
 use rten_tensor::prelude::*;
 
-use super::lanes::Lane;
 use super::models::Model;
+use super::thread_pools::PooledThread;
 
-/// A model that cannot be used.
+/// A model that failed to load.
 #[derive(Debug, thiserror::Error)]
-#[error("the model {model} cannot be loaded: {reason}")]
+#[error("failed to load the model {model}: {reason}")]
 pub struct LoadError {
     model: &'static str,
     reason: String,
@@ -23,7 +23,7 @@ pub struct Network<const N: usize> {
 }
 
 impl<const N: usize> Network<N> {
-    /// Loads a shipped model and looks up its outputs.
+    /// Loads a built-in model and looks up its outputs.
     pub fn load(model: &Model, outputs: [&str; N]) -> Result<Self, LoadError> {
         let error = |reason: String| LoadError { model: model.name, reason };
         let loaded = options().load_static_slice(model.bytes).map_err(|e| error(e.to_string()))?;
@@ -32,20 +32,20 @@ impl<const N: usize> Network<N> {
         if let Some(missing) = found.iter().position(Option::is_none) {
             return Err(error(format!("no output {}", outputs[missing])));
         }
-        // Every one is there, so the input never stands in.
+        // All outputs were found, so the fallback is never used.
         Ok(Self { model: loaded, input, outputs: found.map(|id| id.unwrap_or(input)) })
     }
 
-    /// What the model says to this input. Panics where the input has not the shape the model was made for.
-    pub fn run(&self, input: NdTensor<f32, 4>, lane: &Lane<'_>) -> [Vec<f32>; N] {
+    /// Runs the model. Panics if the input does not have the shape of the model.
+    pub fn run(&self, input: NdTensor<f32, 4>, thread: &PooledThread<'_>) -> [Vec<f32>; N] {
         self.model
-            .run_n(vec![(self.input, input.into())], self.outputs, Some(lane.options()))
-            .map(|outputs| outputs.map(|output| output.into_tensor::<f32>().expect("numbers").to_vec()))
-            .expect("a shipped model runs on the shape it was made for")
+            .run_n(vec![(self.input, input.into())], self.outputs, Some(thread.options()))
+            .map(|outputs| outputs.map(|output| output.into_tensor::<f32>().expect("f32 outputs").to_vec()))
+            .expect("a built-in model runs on its input shape")
     }
 }
 
-/// The operators of the shipped models, and no others: what is not named here is not linked.
+/// The operators that the built-in models use; others are not linked.
 fn options() -> ModelOptions {
     ModelOptions::with_ops(op_registry!(
         Add,

@@ -1,15 +1,15 @@
-//! What is behind the faces: a soft gradient with a little grain.
+//! The background of synthetic photos: a soft gradient with a little grain.
 
 use fastrand::Rng;
 use image::RgbImage;
 
-/// Steps of grain to either side: enough that a JPEG has something to do, little enough that it stays small.
+/// Amplitude of the grain: enough to make JPEG compression realistic, little enough to keep files small.
 const GRAIN: u8 = 3;
 
-/// A picture that nobody takes for a marker: no mix of its corners is magenta.
+/// Draws a background that cannot be mistaken for a marker: no mix of its corner colours is magenta.
 pub(super) fn backdrop(width: u32, height: u32, rng: &mut Rng) -> RgbImage {
     let corners: [[f32; 3]; 4] = std::array::from_fn(|_| colour(rng));
-    // Drawn once and read from another place in every row: a draw for every pixel would take as long as the JPEG.
+    // Generated once and read from another offset in every row: a random number per pixel would take as long as the JPEG.
     let grain: Vec<i32> =
         (0..width as usize + 4096).map(|_| i32::from(rng.u8(0..=2 * GRAIN)) - i32::from(GRAIN)).collect();
     let mut rgb = Vec::with_capacity(width as usize * height as usize * 3);
@@ -28,8 +28,8 @@ pub(super) fn backdrop(width: u32, height: u32, rng: &mut Rng) -> RgbImage {
     RgbImage::from_raw(width, height, rgb).unwrap_or_default()
 }
 
-/// Muted, so that grain never overflows, and with green at least the mean of red and blue: that holds for every mix of two
-/// such colours too, and magenta is its opposite.
+/// Returns a muted colour, so that grain never overflows, with green at least the mean of red and blue: that holds for every mix
+/// of two such colours too, and excludes magenta.
 fn colour(rng: &mut Rng) -> [f32; 3] {
     let [red, blue]: [f32; 2] = std::array::from_fn(|_| 60.0 + 120.0 * rng.f32());
     let green = f32::midpoint(red, blue) + 40.0 * rng.f32();

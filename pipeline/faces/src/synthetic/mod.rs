@@ -1,51 +1,58 @@
-//! Marker faces: drawing them into photos, and finding them again.
+//! Synthetic marker faces: drawing them into photos, and detecting them.
 
 mod album;
 mod backdrop;
-mod frame;
 mod identity;
 mod marker;
-mod place;
+mod marker_frame;
+mod marker_reader;
+mod placement;
 mod raster;
-mod reading;
 
 use std::collections::BTreeMap;
 
-use sparks_domain::{FaceBox, Point, Quality, SeenFace, Signature};
+use sparks_domain::{DetectedFace, FaceBox, Point, Quality, Signature};
 use sparks_engine::{FaceEngine, Pixels};
 
 pub use album::{AlbumSpec, DEFAULT_NOISE, SyntheticPhoto, jpeg};
 pub use identity::{DIMENSIONS, identity_vector, with_noise};
 pub use marker::draw_marker;
 
+use marker_reader::{MarkerReading, read_marker};
 use raster::Raster;
-use reading::Reading;
 
-/// Finds marker faces. Knows no identities: it measures, and the decision compares.
+/// Detects marker faces and measures their embeddings. It knows no identities.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Synthetic;
+pub struct SyntheticEngine;
 
-/// What events call the measure behind the signatures; signatures of another model cannot be compared with these.
+/// The model name in events. Signatures of different models cannot be compared.
 pub const MODEL: &str = "synthetic-1";
 
-/// Eyes, nose and corners of the mouth, as fractions of the marker.
+/// Eyes, nose and mouth corners, as fractions of the marker.
 const LANDMARKS: [(f32, f32); 5] = [(0.3, 0.38), (0.7, 0.38), (0.5, 0.56), (0.35, 0.74), (0.65, 0.74)];
 
-impl FaceEngine for Synthetic {
-    fn look(&self, pixels: &Pixels) -> Vec<SeenFace> {
-        let Some(raster) = Raster::of(pixels) else { return Vec::new() };
-        let mut frames = frame::find(&raster);
+impl FaceEngine for SyntheticEngine {
+    fn analyze(&self, pixels: &Pixels) -> Vec<DetectedFace> {
+        let Some(raster) = Raster::from_pixels(pixels) else { return Vec::new() };
+        let mut frames = marker_frame::find(&raster);
         frames.sort_unstable_by_key(|frame| (frame.top, frame.left));
-        frames.iter().filter_map(|frame| reading::read(&raster, frame)).filter_map(|r| seen(&raster, r)).collect()
+        let readings = frames.iter().filter_map(|frame| read_marker(&raster, frame));
+        readings.filter_map(|reading| to_detected_face(&raster, reading)).collect()
     }
 }
 
-fn seen(raster: &Raster<'_>, reading: Reading) -> Option<SeenFace> {
-    let (across, down) = (raster.width as f32, raster.height as f32);
-    let Reading { left, top, width, height, .. } = reading;
-    let point = |(u, v): (f32, f32)| Point { x: (left + u * width) / across, y: (top + v * height) / down };
-    Some(SeenFace {
-        bounds: FaceBox { x: left / across, y: top / down, width: width / across, height: height / down },
+fn to_detected_face(raster: &Raster<'_>, reading: MarkerReading) -> Option<DetectedFace> {
+    let (image_width, image_height) = (raster.width as f32, raster.height as f32);
+    let MarkerReading { left, top, width, height, .. } = reading;
+    let point =
+        |(u, v): (f32, f32)| Point { x: (left + u * width) / image_width, y: (top + v * height) / image_height };
+    Some(DetectedFace {
+        bounds: FaceBox {
+            x: left / image_width,
+            y: top / image_height,
+            width: width / image_width,
+            height: height / image_height,
+        },
         landmarks: LANDMARKS.map(point).to_vec(),
         quality: Quality { size: width.min(height), sharpness: reading.sharpness, turn: None },
         confidence: reading.confidence,

@@ -1,8 +1,8 @@
-//! Pixels that can be read without a further check.
+//! Pixels whose size has been checked.
 
 use sparks_engine::Pixels;
 
-/// As many bytes as the sides promise, and at least one pixel.
+/// RGB pixels: `width * height * 3` bytes, at least one pixel.
 pub(super) struct Raster<'a> {
     pub(super) width: usize,
     pub(super) height: usize,
@@ -10,7 +10,7 @@ pub(super) struct Raster<'a> {
 }
 
 impl<'a> Raster<'a> {
-    pub(super) fn of(pixels: &'a Pixels) -> Option<Self> {
+    pub(super) fn from_pixels(pixels: &'a Pixels) -> Option<Self> {
         let (width, height) = (usize::try_from(pixels.width).ok()?, usize::try_from(pixels.height).ok()?);
         let bytes = width.checked_mul(height)?.checked_mul(3)?;
         (bytes > 0 && bytes == pixels.rgb.len()).then_some(Self { width, height, rgb: &pixels.rgb })
@@ -20,7 +20,7 @@ impl<'a> Raster<'a> {
         self.rgb.chunks_exact(self.width * 3)
     }
 
-    /// The pixel that holds this place; the nearest one for a place outside.
+    /// Returns the pixel at this position; outside the image the nearest one.
     pub(super) fn at(&self, x: f32, y: f32) -> [u8; 3] {
         // A cast from a float saturates: below 0 is 0.
         let (x, y) = ((x as usize).min(self.width - 1), (y as usize).min(self.height - 1));
@@ -29,7 +29,7 @@ impl<'a> Raster<'a> {
     }
 }
 
-/// How bright a pixel is, 0 to 255, as JPEG and WebP weigh it: brightness survives them best.
+/// Returns the luma of a pixel (BT.601), 0 to 255: JPEG and WebP preserve it best.
 pub(super) fn luma([r, g, b]: [u8; 3]) -> f32 {
     0.299 * f32::from(r) + 0.587 * f32::from(g) + 0.114 * f32::from(b)
 }

@@ -1,4 +1,4 @@
-"""Makes golden.json: what the published f32 models say to squares of a portrait, as onnxruntime computes it.
+"""Writes golden.json: the outputs of the published f32 models for squares of a portrait, computed by onnxruntime.
 
     python golden.py FOLDER_OF_THE_PUBLISHED_MODELS
 
@@ -18,13 +18,13 @@ RGB = cv2.imread(str(PORTRAIT))[:, :, ::-1].astype(np.float32)
 
 
 def square(x, y, side):
-    """A square of the portrait, as a batch of one with a channel after the other."""
+    """Returns a square of the portrait as a batch of one, with planar channels."""
     return RGB[y : y + side, x : x + side].transpose(2, 0, 1)[None].copy()
 
 
-def run(name, picture):
+def run(name, image):
     model = onnxruntime.InferenceSession(str(Path(sys.argv[1]) / f"{name}.onnx"), providers=["CPUExecutionProvider"])
-    return model.run(None, {model.get_inputs()[0].name: picture})
+    return model.run(None, {model.get_inputs()[0].name: image})
 
 
 def unit(vector):
@@ -32,7 +32,7 @@ def unit(vector):
 
 
 def centerface():
-    """Row, column, score, size, offset and landmarks of every cell that is sure of a face."""
+    """Returns row, column, score, size, offset and landmarks of every cell with a face."""
     heads = run("centerface", square(20, 10, 256))
     cells = np.argwhere(heads[0][0, 0] > 0.2)
     return [[int(r), int(c)] + [float(v) for head in heads for v in head[0, :, r, c]] for r, c in cells]

@@ -1,6 +1,6 @@
 use std::collections::BTreeSet;
 
-use super::{look, open, similarity, wear};
+use super::{analyze, degradation, open, similarity};
 use sparks_faces::AlbumSpec;
 
 fn spec() -> AlbumSpec {
@@ -8,7 +8,7 @@ fn spec() -> AlbumSpec {
 }
 
 #[test]
-fn a_photo_is_the_same_whenever_it_is_made() {
+fn a_photo_does_not_depend_on_the_order_of_generation() {
     let album: Vec<_> = spec().photos().take(6).collect();
     assert_eq!(spec().photo(5), album[5]);
     assert_ne!(spec().photo(4).jpeg, album[5].jpeg);
@@ -17,17 +17,18 @@ fn a_photo_is_the_same_whenever_it_is_made() {
 }
 
 #[test]
-fn every_face_is_found_and_is_who_it_should_be() {
-    let mut known = Vec::new();
+fn every_face_is_found_and_matches_its_identity() {
+    let mut all = Vec::new();
     for photo in spec().photos() {
-        let faces = look(&wear::webp(&open(&photo.jpeg)));
+        let faces = analyze(&degradation::webp(&open(&photo.jpeg)));
         assert_eq!(faces.len(), photo.identities.len(), "{photo:?}");
-        known.extend(photo.identities.into_iter().zip(faces));
+        all.extend(photo.identities.into_iter().zip(faces));
     }
-    for (n, (who, face)) in known.iter().enumerate() {
-        for (other, other_face) in &known[..n] {
+    for (n, (identity, face)) in all.iter().enumerate() {
+        for (other, other_face) in &all[..n] {
             let similarity = similarity(face, other_face);
-            assert!(if who == other { similarity > 0.85 } else { similarity < 0.45 }, "{who}, {other}: {similarity}");
+            let is_right = if identity == other { similarity > 0.85 } else { similarity < 0.45 };
+            assert!(is_right, "{identity}, {other}: {similarity}");
         }
     }
 }
@@ -37,32 +38,32 @@ fn a_crowd_fits_into_a_photo() {
     for faces_per_photo in [20, 48, 200] {
         let crowd = AlbumSpec { photos: 2, identities: 500, faces_per_photo, ..AlbumSpec::default() };
         for photo in crowd.photos() {
-            assert_eq!(look(&open(&photo.jpeg)).len(), photo.identities.len(), "{photo:?}");
+            assert_eq!(analyze(&open(&photo.jpeg)).len(), photo.identities.len(), "{photo:?}");
             assert!(photo.identities.len() <= faces_per_photo.min(48));
         }
     }
 }
 
 #[test]
-fn everybody_is_in_the_album_and_nobody_twice_in_a_photo() {
+fn every_identity_is_in_the_album_and_at_most_once_per_photo() {
     for (photos, identities, faces_per_photo) in [(5, 5, 1), (4, 11, 3), (9, 4, 3), (3, 2, 9), (1, 6, 6)] {
         let spec = AlbumSpec { photos, identities, faces_per_photo, ..AlbumSpec::default() };
-        let mut everybody = BTreeSet::new();
+        let mut all = BTreeSet::new();
         for photo in spec.photos() {
             let here: BTreeSet<_> = photo.identities.iter().copied().collect();
             assert!((1..=faces_per_photo).contains(&here.len()) && here.len() == photo.identities.len(), "{photo:?}");
-            everybody.extend(here);
+            all.extend(here);
         }
-        assert_eq!(everybody.len(), identities);
+        assert_eq!(all.len(), identities);
     }
 }
 
 #[test]
-fn an_album_of_nobody_is_landscapes() {
+fn an_album_without_identities_has_no_faces() {
     for (identities, faces_per_photo) in [(0, 3), (3, 0)] {
         let photo = AlbumSpec { identities, faces_per_photo, ..AlbumSpec::default() }.photo(0);
         assert!(photo.identities.is_empty());
-        assert_eq!(look(&open(&photo.jpeg)), []);
+        assert_eq!(analyze(&open(&photo.jpeg)), []);
     }
 }
 

@@ -7,9 +7,9 @@ use super::*;
 
 const INKS: &[u8] = include_bytes!("chemical_proof.icc");
 
-impl Colours {
+impl SrgbConverter {
     fn is_srgb(&self) -> bool {
-        matches!(self.meaning, Meaning::Srgb)
+        matches!(self.conversion, Conversion::Srgb)
     }
 }
 
@@ -17,7 +17,7 @@ fn encoded(profile: ColorProfile) -> Vec<u8> {
     profile.encode().expect("a profile")
 }
 
-/// One of the charts' own, between two markers of a JPEG.
+/// Reads the profile of a colour chart, between two markers of a JPEG.
 fn from_chart(name: &str) -> Vec<u8> {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/colour").join(name);
     let chart = fs::read(path).expect("a chart");
@@ -28,55 +28,64 @@ fn from_chart(name: &str) -> Vec<u8> {
 }
 
 #[test]
-fn without_a_profile_everything_but_inks_is_srgb() {
-    assert_eq!(Colours::of(Model::Grey, None).to_srgb(vec![7, 9]), [7, 7, 7, 9, 9, 9]);
-    assert_eq!(Colours::of(Model::GreyAlpha, None).to_srgb(vec![7, 100]), [7, 7, 7, 100]);
-    assert_eq!(Colours::of(Model::Rgb, None).to_srgb(vec![1, 2, 3]), [1, 2, 3]);
-    assert_eq!(Colours::of(Model::Rgba, None).to_srgb(vec![1, 2, 3, 4]), [1, 2, 3, 4]);
-    let paper_and_black = Colours::of(Model::Cmyk, None).to_srgb(vec![0, 0, 0, 0, 255, 255, 255, 255]);
-    assert!(paper_and_black[..3].iter().all(|light| *light > 250), "{paper_and_black:?}");
-    assert!(paper_and_black[3..].iter().all(|light| *light < 10), "{paper_and_black:?}");
+fn without_a_profile_everything_but_cmyk_is_srgb() {
+    assert_eq!(SrgbConverter::new(ColourModel::Grey, None).to_srgb(vec![7, 9]), [7, 7, 7, 9, 9, 9]);
+    assert_eq!(SrgbConverter::new(ColourModel::GreyAlpha, None).to_srgb(vec![7, 100]), [7, 7, 7, 100]);
+    assert_eq!(SrgbConverter::new(ColourModel::Rgb, None).to_srgb(vec![1, 2, 3]), [1, 2, 3]);
+    assert_eq!(SrgbConverter::new(ColourModel::Rgba, None).to_srgb(vec![1, 2, 3, 4]), [1, 2, 3, 4]);
+    let paper_and_black = SrgbConverter::new(ColourModel::Cmyk, None).to_srgb(vec![0, 0, 0, 0, 255, 255, 255, 255]);
+    assert!(paper_and_black[..3].iter().all(|value| *value > 250), "{paper_and_black:?}");
+    assert!(paper_and_black[3..].iter().all(|value| *value < 10), "{paper_and_black:?}");
 }
 
 #[test]
-fn srgb_is_known_under_every_name() {
+fn srgb_variants_are_recognised() {
     let srgb = encoded(ColorProfile::new_srgb());
-    assert!(Colours::of(Model::Rgb, Some(&srgb)).is_srgb());
-    assert!(Colours::of(Model::Rgba, Some(&srgb)).is_srgb());
+    assert!(SrgbConverter::new(ColourModel::Rgb, Some(&srgb)).is_srgb());
+    assert!(SrgbConverter::new(ColourModel::Rgba, Some(&srgb)).is_srgb());
     for other in [ColorProfile::new_display_p3(), ColorProfile::new_adobe_rgb(), ColorProfile::new_bt2020()] {
-        assert!(!Colours::of(Model::Rgb, Some(&encoded(other))).is_srgb());
+        assert!(!SrgbConverter::new(ColourModel::Rgb, Some(&encoded(other))).is_srgb());
     }
 }
 
 #[test]
-fn alpha_stays_as_it_is() {
+fn alpha_is_unchanged() {
     let p3 = encoded(ColorProfile::new_display_p3());
-    let opaque = Colours::of(Model::Rgb, Some(&p3)).to_srgb(vec![200, 100, 50]);
-    assert_eq!(Colours::of(Model::Rgba, Some(&p3)).to_srgb(vec![200, 100, 50, 77]), [&opaque[..], &[77]].concat());
+    let opaque = SrgbConverter::new(ColourModel::Rgb, Some(&p3)).to_srgb(vec![200, 100, 50]);
+    assert_eq!(
+        SrgbConverter::new(ColourModel::Rgba, Some(&p3)).to_srgb(vec![200, 100, 50, 77]),
+        [&opaque[..], &[77]].concat()
+    );
     let gamma = encoded(ColorProfile::new_gray_with_gamma(1.0));
-    let grey = Colours::of(Model::Grey, Some(&gamma)).to_srgb(vec![55]);
+    let grey = SrgbConverter::new(ColourModel::Grey, Some(&gamma)).to_srgb(vec![55]);
     assert_eq!(grey, [128; 3]);
-    assert_eq!(Colours::of(Model::GreyAlpha, Some(&gamma)).to_srgb(vec![55, 77]), [&grey[..], &[77]].concat());
+    assert_eq!(
+        SrgbConverter::new(ColourModel::GreyAlpha, Some(&gamma)).to_srgb(vec![55, 77]),
+        [&grey[..], &[77]].concat()
+    );
 }
 
 #[test]
-fn a_profile_for_other_pixels_is_ignored() {
+fn a_profile_for_another_colour_model_is_ignored() {
     let p3 = encoded(ColorProfile::new_display_p3());
     let gamma = encoded(ColorProfile::new_gray_with_gamma(1.0));
     for (model, misfits) in [
-        (Model::Rgb, [INKS, &gamma]),
-        (Model::Rgba, [INKS, &gamma]),
-        (Model::Grey, [INKS, &p3]),
-        (Model::GreyAlpha, [INKS, &p3]),
+        (ColourModel::Rgb, [INKS, &gamma]),
+        (ColourModel::Rgba, [INKS, &gamma]),
+        (ColourModel::Grey, [INKS, &p3]),
+        (ColourModel::GreyAlpha, [INKS, &p3]),
     ] {
-        assert!(misfits.iter().all(|icc| Colours::of(model, Some(icc)).is_srgb()), "{model:?}");
+        assert!(misfits.iter().all(|icc| SrgbConverter::new(model, Some(icc)).is_srgb()), "{model:?}");
     }
     let inks = vec![10, 60, 110, 20];
-    assert_eq!(Colours::of(Model::Cmyk, Some(&p3)).to_srgb(inks.clone()), Colours::of(Model::Cmyk, None).to_srgb(inks));
+    assert_eq!(
+        SrgbConverter::new(ColourModel::Cmyk, Some(&p3)).to_srgb(inks.clone()),
+        SrgbConverter::new(ColourModel::Cmyk, None).to_srgb(inks)
+    );
 }
 
 #[test]
-fn one_large_table_under_many_names_is_not_read_for_each() {
+fn a_large_table_under_many_tags_is_not_read() {
     let entry = &INKS[132 + 4 * 12..132 + 5 * 12];
     assert_eq!(&entry[..4], b"A2B0");
     let tags = 50_000_u32;
@@ -88,15 +97,15 @@ fn one_large_table_under_many_names_is_not_read_for_each() {
         entry[4..8].copy_from_slice(&(at + offset - 192).to_be_bytes());
     });
     let pixels = vec![10, 60, 110, 20];
-    let seen = Colours::of(Model::Cmyk, Some(&hostile)).to_srgb(pixels.clone());
-    assert_eq!(seen, Colours::of(Model::Cmyk, None).to_srgb(pixels));
+    let seen = SrgbConverter::new(ColourModel::Cmyk, Some(&hostile)).to_srgb(pixels.clone());
+    assert_eq!(seen, SrgbConverter::new(ColourModel::Cmyk, None).to_srgb(pixels));
 }
 
-/// Changed bytes, numbers that are too large, and parts that are gone or twice there.
+/// Changes bytes, sets lengths that are too large, and truncates.
 fn mutated(random: &mut Rng, icc: &[u8]) -> Vec<u8> {
     let mut icc = icc.to_vec();
     for _ in 0..random.usize(1..6) {
-        // What says how long things are stands at the beginning of profiles and of their tables.
+        // Lengths are stored at the beginning of profiles and of their tables.
         let end = if random.bool() { icc.len() } else { icc.len().min(600) };
         let at = random.usize(0..end - 4);
         match random.u8(0..6) {
@@ -113,33 +122,33 @@ fn mutated(random: &mut Rng, icc: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn no_mutation_of_a_profile_is_a_panic() {
+fn mutated_profiles_never_panic() {
     let profiles = [
-        (Model::Rgb, encoded(ColorProfile::new_display_p3()), 4_000),
-        (Model::Rgba, from_chart("prophoto.jpg"), 4_000),
-        (Model::Rgb, from_chart("adobe-rgb.jpg"), 4_000),
-        (Model::Grey, from_chart("grey-curve.jpg"), 4_000),
-        (Model::Cmyk, from_chart("cmyk-profile.jpg"), 1_000),
+        (ColourModel::Rgb, encoded(ColorProfile::new_display_p3()), 4_000),
+        (ColourModel::Rgba, from_chart("prophoto.jpg"), 4_000),
+        (ColourModel::Rgb, from_chart("adobe-rgb.jpg"), 4_000),
+        (ColourModel::Grey, from_chart("grey-curve.jpg"), 4_000),
+        (ColourModel::Cmyk, from_chart("cmyk-profile.jpg"), 1_000),
     ];
     let mut random = Rng::with_seed(2014);
     let mut usable = 0;
     for (model, icc, times) in profiles {
         let pixels: Vec<u8> = (0..model.channels() * 64).map(|_| random.u8(..)).collect();
-        let bytes = Colours::of(model, None).to_srgb(pixels.clone()).len();
+        let bytes = SrgbConverter::new(model, None).to_srgb(pixels.clone()).len();
         for _ in 0..times {
-            let colours = Colours::of(model, Some(&mutated(&mut random, &icc)));
-            assert_eq!(colours.to_srgb(pixels.clone()).len(), bytes);
-            usable += usize::from(!colours.is_srgb());
+            let converter = SrgbConverter::new(model, Some(&mutated(&mut random, &icc)));
+            assert_eq!(converter.to_srgb(pixels.clone()).len(), bytes);
+            usable += usize::from(!converter.is_srgb());
         }
     }
-    assert!(usable > 2_000, "too few mutations got as far as a transformation: {usable}");
+    assert!(usable > 2_000, "too few mutations reached a transform: {usable}");
 }
 
 #[test]
-fn tables_of_any_size_and_kind_are_no_panic() {
+fn tables_of_any_size_and_kind_never_panic() {
     const ENTRY: usize = 132 + 4 * 12;
     let mut random = Rng::with_seed(7);
-    // So that larger tables find something.
+    // Padding, so that larger tables stay within the file.
     let mut icc = INKS.to_vec();
     icc.resize_with(1_000_000, || random.u8(..));
     let [a, b, c, d] = [4, 5, 6, 7].map(|at| icc[ENTRY + at]);
@@ -158,6 +167,6 @@ fn tables_of_any_size_and_kind_are_no_panic() {
                 (0..4).for_each(|_| icc[table + random.usize(8..48)] = random.u8(..));
             }
         }
-        assert_eq!(Colours::of(Model::Cmyk, Some(&icc)).to_srgb(vec![3; 400]).len(), 300);
+        assert_eq!(SrgbConverter::new(ColourModel::Cmyk, Some(&icc)).to_srgb(vec![3; 400]).len(), 300);
     }
 }

@@ -1,4 +1,5 @@
-//! GIF: a logical screen, then blocks: frames and extensions, each in pieces of up to 255 bytes.
+//! GIF header: a logical screen, then blocks (image descriptors and extensions) whose data is split into sub-blocks of up to
+//! 255 bytes.
 
 use sparks_domain::{RejectCode, Rejection};
 
@@ -8,17 +9,17 @@ const SIGNATURE: usize = 6;
 const EXTENSION: u8 = 0x21;
 const FRAME: u8 = 0x2c;
 
-/// What a GIF says of itself.
+/// The structure of a GIF file.
 #[derive(Debug)]
 pub(super) struct Gif {
-    /// Of the screen.
+    /// Size of the logical screen.
     pub(super) width: u32,
     pub(super) height: u32,
     pub(super) frames: u32,
     first: Option<Frame>,
 }
 
-/// A part of the screen.
+/// An image descriptor: a rectangle of the screen.
 #[derive(Debug, Clone, Copy)]
 struct Frame {
     left: u32,
@@ -29,7 +30,7 @@ struct Frame {
 impl Gif {
     pub(super) fn read(file: &[u8]) -> Option<Result<Self, Rejection>> {
         let (&[a, b, c, d, flags, _, _], after) = file.get(SIGNATURE..)?.split_first_chunk()?;
-        let mut rest = after.get(colours(flags)..)?;
+        let mut rest = after.get(colour_table_bytes(flags)..)?;
         let [width, height] = [[a, b], [c, d]].map(|side| u32::from(u16::from_le_bytes(side)));
         let mut gif = Self { width, height, frames: 0, first: None };
         while let Some((block, after)) = next(rest) {
@@ -48,17 +49,17 @@ impl Gif {
                 let message = format!("the GIF is damaged: its first frame is {width} x {height} pixels");
                 Err(reject(RejectCode::Damaged, message))
             }
-            None => Err(reject(RejectCode::Damaged, "the GIF has no frame: the file is empty or cut short")),
+            None => Err(reject(RejectCode::Damaged, "the GIF has no frame: the file is empty or truncated")),
             Some(_) => Ok(self),
         }
     }
 
-    /// What decoding takes: the screen, and the frame where it does not fill the screen from side to side.
+    /// Returns the memory of decoding: the screen, and a buffer for the first frame unless it spans the width of the screen.
     pub(super) fn memory(&self) -> u64 {
         const RGBA: u64 = 4;
         let screen = u64::from(self.width) * u64::from(self.height);
-        let beside = |frame: &Frame| frame.left > 0 || frame.width != self.width || frame.height > self.height;
-        let frame = self.first.filter(beside).map_or(0, |frame| u64::from(frame.width) * u64::from(frame.height));
+        let needs_buffer = |frame: &Frame| frame.left > 0 || frame.width != self.width || frame.height > self.height;
+        let frame = self.first.filter(needs_buffer).map_or(0, |frame| u64::from(frame.width) * u64::from(frame.height));
         (screen + frame) * RGBA
     }
 }
@@ -68,23 +69,23 @@ enum Block {
     Other,
 }
 
-/// A frame that is cut short still counts; it is the decoder that complains.
+/// Returns the next block. A truncated frame still counts; the decoder reports it.
 fn next(rest: &[u8]) -> Option<(Block, &[u8])> {
     match rest.split_first()? {
-        (&EXTENSION, after) => Some((Block::Other, skip_pieces(after.get(1..)?))),
+        (&EXTENSION, after) => Some((Block::Other, skip_sub_blocks(after.get(1..)?))),
         (&FRAME, after) => {
             let (&[l, m, _, _, a, b, c, d, flags], after) = after.split_first_chunk()?;
             let [left, width, height] = [[l, m], [a, b], [c, d]].map(|side| u32::from(u16::from_le_bytes(side)));
-            let coded = after.get(colours(flags) + 1..).unwrap_or_default();
-            Some((Block::Frame(Frame { left, width, height }), skip_pieces(coded)))
+            let data = after.get(colour_table_bytes(flags) + 1..).unwrap_or_default();
+            Some((Block::Frame(Frame { left, width, height }), skip_sub_blocks(data)))
         }
-        // Some encoders end pieces twice.
+        // Some encoders write the block terminator twice.
         (0, after) => Some((Block::Other, after)),
         _ => None,
     }
 }
 
-fn skip_pieces(mut rest: &[u8]) -> &[u8] {
+fn skip_sub_blocks(mut rest: &[u8]) -> &[u8] {
     while let Some((length, after)) = rest.split_first() {
         rest = after.get(usize::from(*length)..).unwrap_or_default();
         if *length == 0 {
@@ -94,8 +95,8 @@ fn skip_pieces(mut rest: &[u8]) -> &[u8] {
     rest
 }
 
-/// Bytes of the table that the flags announce.
-fn colours(flags: u8) -> usize {
+/// Returns the size of the colour table that the flags announce.
+fn colour_table_bytes(flags: u8) -> usize {
     if flags & 0x80 == 0 { 0 } else { 3 << ((flags & 7) + 1) }
 }
 
@@ -118,13 +119,13 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_that_sticks_out_needs_its_own_memory() {
+    fn a_frame_larger_than_the_screen_counts_in_full() {
         let gif = gif(&[b",\0\0\0\0\xff\xff\xff\xff\0\x02\0"]).expect("a GIF");
         assert_eq!(gif.memory(), (4 * 3 + 65_535 * 65_535) * 4);
     }
 
     #[test]
-    fn no_frame_and_no_size_are_damage() {
+    fn gifs_without_frame_or_size_are_damaged() {
         assert!(gif(&[b";"]).is_err());
         assert!(gif(&[b",\0\0\0\0\0\0\x02\0\0\x02\0"]).is_err());
         assert!(Gif::read(b"GIF89a\x04\0\x03\0\0\0").is_none());

@@ -1,18 +1,18 @@
-//! JPEG: what its segments tell besides the picture.
+//! JPEG metadata: EXIF in APP1 segments, ICC profiles in APP2 segments.
 
 use sparks_domain::{RejectCode, Rejection};
-use sparks_jpeg::{Error, before_pixels, marker};
+use sparks_jpeg::{Error, header_segments, marker};
 
 use super::Metadata;
 use crate::reject;
 
-/// What an APP1 segment begins with when it holds EXIF.
+/// The prefix of an APP1 segment that holds EXIF.
 pub(super) const EXIF: &[u8] = b"Exif\0\0";
 const ICC: &[u8] = b"ICC_PROFILE\0";
 
 pub(super) fn metadata(file: &[u8]) -> Metadata<'_> {
     let mut metadata = Metadata::default();
-    for segment in before_pixels(file) {
+    for segment in header_segments(file) {
         match segment.marker {
             marker::APP1 if segment.content.starts_with(EXIF) => metadata.take_exif(segment.content),
             marker::APP2 if segment.content.starts_with(ICC) => metadata.count(segment.content),
@@ -22,25 +22,25 @@ pub(super) fn metadata(file: &[u8]) -> Metadata<'_> {
     metadata
 }
 
-/// The ICC profile, put together from its parts. Each says its number, and how many there are.
+/// Assembles the ICC profile from its numbered chunks (ICC.1, annex B.4), or returns `None` if one is missing.
 pub(crate) fn profile(file: &[u8]) -> Option<Vec<u8>> {
-    let mut parts: Vec<(u8, u8, &[u8])> = before_pixels(file)
+    let mut chunks: Vec<(u8, u8, &[u8])> = header_segments(file)
         .filter(|segment| segment.marker == marker::APP2)
         .filter_map(|segment| match segment.content.strip_prefix(ICC)? {
-            [number, count, part @ ..] => Some((*number, *count, part)),
+            [number, count, chunk @ ..] => Some((*number, *count, chunk)),
             _ => None,
         })
         .collect();
-    parts.sort_by_key(|(number, ..)| *number);
-    let count = parts.first()?.1;
-    let is_whole = parts.iter().map(|(number, of, _)| (*number, *of)).eq((1..=count).map(|number| (number, count)));
-    is_whole.then(|| parts.iter().flat_map(|(_, _, part)| *part).copied().collect())
+    chunks.sort_by_key(|(number, ..)| *number);
+    let count = chunks.first()?.1;
+    let is_complete = chunks.iter().map(|(number, of, _)| (*number, *of)).eq((1..=count).map(|number| (number, count)));
+    is_complete.then(|| chunks.iter().flat_map(|(_, _, chunk)| *chunk).copied().collect())
 }
 
 pub(crate) fn rejection(error: Error) -> Rejection {
     match error {
-        Error::Unsupported(sentence) => reject(RejectCode::UnsupportedFormat, sentence),
-        Error::Damaged(sentence) => reject(RejectCode::Damaged, sentence),
+        Error::Unsupported(message) => reject(RejectCode::UnsupportedFormat, message),
+        Error::Damaged(message) => reject(RejectCode::Damaged, message),
     }
 }
 
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn profiles_are_put_together_in_order_or_not_at_all() {
+    fn profile_chunks_are_assembled_in_order_or_not_at_all() {
         let [one, two] = [(0xe2, &b"ICC_PROFILE\0\x01\x02ab"[..]), (0xe2, &b"ICC_PROFILE\0\x02\x02cd"[..])];
         assert_eq!(profile(&file(&[two, (0xe2, b"MPF\0"), one])), Some(b"abcd".to_vec()));
         for broken in [&[one][..], &[one, one, two], &[], &[(0xe2, b"ICC_PROFILE\0\x01")]] {

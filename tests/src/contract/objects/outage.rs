@@ -1,92 +1,95 @@
-//! A bucket that is away for a while: nothing is there, and nothing is said not to be.
+//! The contract of a bucket during an outage: requests fail as unavailable, and never report missing objects.
 
 use std::{future::Future, sync::Arc};
 
-use sparks_engine::{Objects, ObjectsError, PutMode};
+use sparks_engine::{DependencyError, Objects, ObjectsError, PutMode};
 
-use super::{MANY, get, put, put_new};
-use crate::contract::{Checked, Report, checks, ensure, ensure_eq, run};
+use super::{UNLIMITED, get, put, put_new};
+use crate::contract::{CheckResult, Report, checks, ensure, ensure_eq, run};
 
-/// A bucket that can be taken away and brought back.
-pub struct OutageRig {
+/// A bucket whose outage a test can start and end.
+pub struct OutageFixture {
     /// The bucket.
     pub objects: Arc<dyn Objects>,
-    /// Takes it away.
-    pub away: Box<dyn Fn() + Send + Sync>,
-    /// Brings it back.
-    pub back: Box<dyn Fn() + Send + Sync>,
+    /// Starts the outage.
+    pub start_outage: Box<dyn Fn() + Send + Sync>,
+    /// Ends the outage.
+    pub end_outage: Box<dyn Fn() + Send + Sync>,
 }
 
-/// Tries a bucket that goes away. Each check gets one that is empty and there.
+/// Runs the suite. `make` returns an empty bucket without an outage.
 pub async fn outage<Fut>(make: impl Fn() -> Fut) -> Report
 where
-    Fut: Future<Output = OutageRig>,
+    Fut: Future<Output = OutageFixture>,
 {
-    use super::outage as promises;
-    let checks = checks![promises::{
-        a_bucket_that_is_away_is_not_empty,
-        nothing_is_stored_where_the_bucket_was,
-        all_is_well_when_it_is_back,
+    use super::outage as suite;
+    let checks = checks![suite::{
+        an_outage_is_not_reported_as_missing_objects,
+        nothing_is_stored_during_an_outage,
+        requests_succeed_after_an_outage,
     }];
     run(checks, make).await
 }
 
 fn is_unavailable<T>(answer: &Result<T, ObjectsError>) -> bool {
-    matches!(answer, Err(ObjectsError::Unavailable { .. }))
+    matches!(answer, Err(ObjectsError::Dependency { error: DependencyError::Unavailable(_), .. }))
 }
 
-pub(super) async fn a_bucket_that_is_away_is_not_empty(rig: OutageRig) -> Checked {
-    put_new(rig.objects.as_ref(), "a/b", b"1").await?;
-    (rig.away)();
-    for key in ["a/b", "a/c", "nobody"] {
-        let got = rig.objects.get(key, MANY).await;
-        ensure!(is_unavailable(&got), "getting {key} gives {got:?}");
-        let head = rig.objects.head(key).await;
-        ensure!(is_unavailable(&head), "looking for {key} gives {head:?}");
-        let deleted = rig.objects.delete(key).await;
-        ensure!(is_unavailable(&deleted), "deleting {key} gives {deleted:?}");
+pub(super) async fn an_outage_is_not_reported_as_missing_objects(fixture: OutageFixture) -> CheckResult {
+    put_new(fixture.objects.as_ref(), "a/b", b"1").await?;
+    (fixture.start_outage)();
+    for key in ["a/b", "a/c", "missing"] {
+        let got = fixture.objects.get(key, UNLIMITED).await;
+        ensure!(is_unavailable(&got), "get of {key} returns {got:?}");
+        let head = fixture.objects.head(key).await;
+        ensure!(is_unavailable(&head), "head of {key} returns {head:?}");
+        let deleted = fixture.objects.delete(key).await;
+        ensure!(is_unavailable(&deleted), "delete of {key} returns {deleted:?}");
     }
     for prefix in ["", "a/", "nothing/"] {
-        let listed = rig.objects.list(prefix, None, 10).await;
-        ensure!(is_unavailable(&listed), "listing {prefix:?} gives {listed:?}");
+        let listed = fixture.objects.list(prefix, None, 10).await;
+        ensure!(is_unavailable(&listed), "list of {prefix:?} returns {listed:?}");
     }
-    let checked = rig.objects.check().await;
-    ensure!(is_unavailable(&checked), "a check gives {checked:?}");
-    (rig.back)();
+    let checked = fixture.objects.check().await;
+    ensure!(is_unavailable(&checked), "check returns {checked:?}");
+    (fixture.end_outage)();
     Ok(())
 }
 
-pub(super) async fn nothing_is_stored_where_the_bucket_was(rig: OutageRig) -> Checked {
-    put_new(rig.objects.as_ref(), "a/b", b"1").await?;
-    (rig.away)();
+pub(super) async fn nothing_is_stored_during_an_outage(fixture: OutageFixture) -> CheckResult {
+    put_new(fixture.objects.as_ref(), "a/b", b"1").await?;
+    (fixture.start_outage)();
     for mode in [PutMode::Replace, PutMode::IfAbsent] {
         for key in ["a/b", "c", "d/e/f"] {
-            let stored = put(rig.objects.as_ref(), key, b"2", mode).await;
-            ensure!(is_unavailable(&stored), "putting {key} gives {stored:?}");
+            let stored = put(fixture.objects.as_ref(), key, b"2", mode).await;
+            ensure!(is_unavailable(&stored), "put of {key} returns {stored:?}");
         }
     }
-    // Had anything been made anew there, it would be a bucket now.
-    let checked = rig.objects.check().await;
-    ensure!(is_unavailable(&checked), "a check after puts gives {checked:?}");
-    (rig.back)();
-    let keys: Vec<_> = rig.objects.list("", None, 10).await?.into_iter().map(|listed| listed.key).collect();
-    ensure_eq!(keys, vec!["a/b"], "what is there when it is back");
-    ensure_eq!(get(rig.objects.as_ref(), "a/b").await?.bytes, b"1", "the object when it is back");
+    // A put that recreated the bucket would make the check pass.
+    let checked = fixture.objects.check().await;
+    ensure!(is_unavailable(&checked), "check after puts returns {checked:?}");
+    (fixture.end_outage)();
+    let keys: Vec<_> = fixture.objects.list("", None, 10).await?.into_iter().map(|listed| listed.key).collect();
+    ensure_eq!(keys, vec!["a/b"], "listing after the outage");
+    ensure_eq!(get(fixture.objects.as_ref(), "a/b").await?.bytes, b"1", "the object after the outage");
     Ok(())
 }
 
-pub(super) async fn all_is_well_when_it_is_back(rig: OutageRig) -> Checked {
-    put_new(rig.objects.as_ref(), "a/b", b"1").await?;
+pub(super) async fn requests_succeed_after_an_outage(fixture: OutageFixture) -> CheckResult {
+    put_new(fixture.objects.as_ref(), "a/b", b"1").await?;
     for _ in 0..2 {
-        (rig.away)();
-        ensure!(rig.objects.check().await.is_err(), "a check finds a bucket that is away");
-        (rig.back)();
-        rig.objects.check().await?;
-        ensure_eq!(rig.objects.head("a/b").await?, Some(1), "an object when it is back");
-        let missing = rig.objects.get("a/c", MANY).await;
-        ensure!(matches!(missing, Err(ObjectsError::NotFound(_))), "an object that is not there gives {missing:?}");
-        put_new(rig.objects.as_ref(), "d/e", b"2").await?;
-        rig.objects.delete("d/e").await?;
+        (fixture.start_outage)();
+        ensure!(fixture.objects.check().await.is_err(), "check succeeds during an outage");
+        (fixture.end_outage)();
+        fixture.objects.check().await?;
+        ensure_eq!(fixture.objects.head("a/b").await?, Some(1), "size of an object after the outage");
+        let missing = fixture.objects.get("a/c", UNLIMITED).await;
+        ensure!(
+            matches!(missing, Err(ObjectsError::NotFound(_))),
+            "get of a missing object after the outage returns {missing:?}"
+        );
+        put_new(fixture.objects.as_ref(), "d/e", b"2").await?;
+        fixture.objects.delete("d/e").await?;
     }
     Ok(())
 }

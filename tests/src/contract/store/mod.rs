@@ -1,12 +1,12 @@
-//! What a store promises.
+//! The contract of the [`Store`] port.
 
 mod atomicity;
+mod commit_conditions;
 mod erasure;
-mod faces;
-mod guards;
-mod log;
-mod paging;
-mod rows;
+mod event_log;
+mod query_paging;
+mod stored_faces;
+mod table_rows;
 
 use std::{future::Future, sync::Arc};
 
@@ -14,73 +14,73 @@ use sparks_engine::Store;
 
 use super::{Report, checks, run};
 
-/// Tries a store. Each check gets one that is empty.
+/// Runs the suite. `make` returns an empty store.
 pub async fn store<Fut>(make: impl Fn() -> Fut) -> Report
 where
     Fut: Future<Output = Arc<dyn Store>>,
 {
     let checks = checks![
         atomicity::{
-            a_missing_row_undoes_the_whole_commit,
-            a_taken_number_undoes_the_whole_commit,
-            a_moved_photo_undoes_the_whole_commit,
-            moved_persons_undo_the_whole_commit,
+            a_missing_row_rolls_the_commit_back,
+            a_taken_number_rolls_the_commit_back,
+            a_changed_photo_state_rolls_the_commit_back,
+            a_changed_identity_head_rolls_the_commit_back,
         },
-        faces::{
-            templates_come_once_and_events_whole,
-            what_few_photos_teach_is_not_missed,
-            a_face_keeps_who_it_was_decided_to_be,
-            an_identified_face_is_somebodys,
-            a_refused_commit_identifies_nobody,
+        stored_faces::{
+            templates_are_returned_once_and_by_whole_events,
+            following_the_log_misses_no_template,
+            a_stored_face_keeps_its_person,
+            an_identified_face_gets_its_person,
+            a_failed_commit_identifies_no_face,
             all_faces_of_a_person_are_found,
-            founders_are_learnt_with_their_persons,
+            templates_of_new_persons_come_with_identity_events,
         },
         erasure::{
             an_erased_photo_leaves_no_signature,
             an_erased_face_leaves_no_signature,
             faces_of_a_photo_are_replaced_in_one_commit,
-            a_refused_commit_erases_nothing,
-            a_promoted_face_is_learnt_by_whoever_had_read_on,
-            a_refused_commit_promotes_nobody,
+            a_failed_commit_erases_nothing,
+            a_promoted_template_follows_the_read_position,
+            a_failed_commit_promotes_no_face,
         },
-        guards::{
+        commit_conditions::{
             a_photo_is_committed_once,
-            a_photo_guard_without_a_photo_event_changes_nothing,
-            a_version_that_comes_back_is_committed_again,
-            the_identity_guard_watches_the_head,
-            the_identity_guard_watches_the_counter,
-            known_persons_need_no_guard,
-            of_many_who_commit_a_photo_one_does,
-            numbers_given_out_at_once_are_given_once,
+            a_photo_guard_without_a_photo_event_keeps_the_state,
+            an_earlier_version_can_be_committed_again,
+            a_stale_identity_head_is_a_conflict,
+            a_stale_counter_is_a_conflict,
+            photos_of_known_persons_need_no_identity_guard,
+            one_of_many_concurrent_commits_of_a_photo_succeeds,
+            concurrent_allocations_use_every_number_once,
         },
-        log::{
-            the_log_keeps_what_the_commit_returned,
-            a_photo_is_what_its_events_made_of_it,
-            a_photos_event_is_found_by_its_place,
+        event_log::{
+            the_log_holds_the_events_that_commits_returned,
+            a_photo_state_follows_from_its_events,
+            a_photo_event_is_found_by_sequence_number,
             sequences_have_no_gaps_under_concurrency,
-            the_log_is_read_whole_in_pages_of_any_size,
-            identity_is_complete_and_nothing_else,
-            signatures_come_back_as_they_were,
-            signatures_of_a_new_version_stand_beside_the_old,
-            a_store_that_works_says_so_and_changes_nothing,
+            the_log_is_read_completely_in_any_page_size,
+            the_identity_tail_holds_exactly_the_identity_events,
+            signatures_are_returned_unchanged,
+            signatures_of_a_new_version_keep_the_old_ones,
+            check_succeeds_and_changes_nothing,
         },
-        rows::{
-            attributes_of_others_survive_a_change,
-            values_of_every_kind_come_back,
-            floors_raise_and_never_lower,
-            deleted_rows_are_gone,
-            only_rows_that_are_there_are_taken,
-            of_many_who_take_a_row_one_does,
-            adding_changes_the_number_and_nothing_else,
-            only_rows_that_are_there_are_added_to,
-            many_rows_are_got_at_once,
+        table_rows::{
+            set_keeps_attributes_of_other_writers,
+            values_of_every_type_are_returned_unchanged,
+            at_least_raises_and_never_lowers,
+            deleted_rows_are_removed,
+            delete_existing_fails_for_a_missing_row,
+            one_of_many_concurrent_delete_existing_succeeds,
+            add_changes_one_number_and_nothing_else,
+            add_fails_for_a_missing_row,
+            batch_get_returns_more_rows_than_one_request,
         },
-        paging::{
-            a_partition_is_walked_in_order,
-            sort_keys_are_narrowed_by_their_beginning,
-            entity_types_are_walked_in_order,
-            uploads_are_walked_in_order,
-            changed_rows_change_their_index,
+        query_paging::{
+            a_partition_is_paged_in_order,
+            a_partition_query_filters_by_sort_key_prefix,
+            entity_types_are_paged_in_order,
+            uploads_are_paged_in_order,
+            indexes_follow_changed_rows,
         },
     ];
     run(checks, make).await

@@ -1,40 +1,40 @@
 //! The bucket.
 
-use super::{Doctor, SET_UP};
-use crate::{setup::bucket, trouble::Trouble};
+use super::{Doctor, MISSING, RUN_SETUP};
+use crate::{error::AwsError, setup::bucket};
 
 impl Doctor {
-    /// Says whether it is there.
+    /// Checks the bucket. Returns whether it exists.
     pub(super) async fn bucket(&mut self, name: &str) -> bool {
-        let what = format!("bucket {name}");
+        let subject = format!("bucket {name}");
         match bucket::exists(&self.connection.s3(), name).await {
             Ok(true) => {
-                self.ok(what, "it is there");
+                self.ok(subject, "exists");
                 true
             }
             Ok(false) => {
-                self.fail(what, "it is not there", format!("set bucket to the platform's, or {SET_UP}"));
+                self.fail(subject, MISSING, format!("set bucket to the platform's bucket, or {RUN_SETUP}"));
                 false
             }
-            Err(trouble) if trouble.is_forbidden() => {
-                let remedy = "grant s3:ListBucket: a worker cannot tell a missing photo from a forbidden one without; \
-                              or set bucket to one that is ours";
-                self.fail(what, refused(&trouble), remedy);
+            Err(error) if error.is_access_denied() => {
+                let remedy = "grant s3:ListBucket: without it S3 answers 403 (access denied) also for missing objects; \
+                              or set bucket to a bucket that the worker may use";
+                self.fail(subject, access_denied(&error), remedy);
                 true
             }
-            Err(trouble) if trouble.status == Some(301) => {
-                self.fail(what, "it is in another region", "set aws.region to the bucket's");
+            Err(error) if error.status == Some(301) => {
+                self.fail(subject, "is in another region", "set aws.region to the region of the bucket");
                 false
             }
-            Err(trouble) => {
-                self.unseen(what, &trouble, "s3:ListBucket");
+            Err(error) => {
+                self.unchecked(subject, &error, "s3:ListBucket");
                 false
             }
         }
     }
 }
 
-/// An answer without a body has no words of its own.
-fn refused(trouble: &Trouble) -> String {
-    if trouble.code.is_some() { trouble.to_string() } else { "refused (403)".to_owned() }
+/// Describes the error. The response to `HeadBucket` has no body, and so no error code.
+fn access_denied(error: &AwsError) -> String {
+    if error.code.is_some() { error.to_string() } else { "access denied (403)".to_owned() }
 }

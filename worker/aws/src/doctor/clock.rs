@@ -1,4 +1,4 @@
-//! Whether our clock goes as theirs does: requests of another time are refused.
+//! Clock skew: AWS rejects requests that are signed with a wrong time.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -13,43 +13,39 @@ use aws_sdk_s3::{
 
 use super::Doctor;
 
-/// Beyond this nothing is signed rightly any more, sooner or later.
-const MOST: Duration = Duration::from_secs(300);
-/// Beyond this somebody should look.
-const MUCH: Duration = Duration::from_secs(30);
+/// Skew from which requests fail: most services accept five minutes.
+const FAIL_SKEW: Duration = Duration::from_secs(300);
+/// Skew that deserves attention.
+const WARN_SKEW: Duration = Duration::from_secs(30);
 
 impl Doctor {
     pub(super) async fn clock(&mut self, bucket: &str) {
-        let seen = Listener::default();
-        let asked = self.connection.s3().head_bucket().bucket(bucket).customize().interceptor(seen.clone());
-        // Whatever the answer is, it has a date.
-        drop(asked.send().await);
-        let skew = *seen.0.lock().unwrap_or_else(PoisonError::into_inner);
-        const WHAT: &str = "clock";
+        let interceptor = ClockSkewInterceptor::default();
+        let head = self.connection.s3().head_bucket().bucket(bucket).customize().interceptor(interceptor.clone());
+        // Errors have a date too.
+        drop(head.send().await);
+        let skew = *interceptor.0.lock().unwrap_or_else(PoisonError::into_inner);
+        const SUBJECT: &str = "clock";
         const REMEDY: &str =
-            "set the clock of this machine (NTP): requests that are signed with another time are refused";
+            "set the clock of this machine (NTP): AWS rejects requests that are signed with a wrong time";
         match skew {
-            None => self.warn(WHAT, "not compared: S3 gave no answer with a date", "see that S3 can be reached"),
-            Some(Skew(by)) if by > MOST => self.fail(WHAT, said(by), REMEDY),
-            Some(Skew(by)) if by > MUCH => self.warn(WHAT, said(by), REMEDY),
-            Some(Skew(by)) => self.ok(WHAT, said(by)),
+            None => self.warn(SUBJECT, "not compared: no response with a date from S3", "check that S3 can be reached"),
+            Some(skew) if skew > FAIL_SKEW => self.fail(SUBJECT, describe(skew), REMEDY),
+            Some(skew) if skew > WARN_SKEW => self.warn(SUBJECT, describe(skew), REMEDY),
+            Some(skew) => self.ok(SUBJECT, describe(skew)),
         }
     }
 }
 
-fn said(by: Duration) -> String {
-    format!("{} s from that of S3", by.as_secs())
+fn describe(skew: Duration) -> String {
+    format!("differs by {} s from the clock of S3", skew.as_secs())
 }
 
-/// How far apart two clocks are.
-#[derive(Debug, Clone, Copy)]
-struct Skew(Duration);
-
-/// Hears the dates of answers.
+/// Measures the clock skew by the `Date` header of responses.
 #[derive(Debug, Clone, Default)]
-struct Listener(Arc<Mutex<Option<Skew>>>);
+struct ClockSkewInterceptor(Arc<Mutex<Option<Duration>>>);
 
-impl Intercept for Listener {
+impl Intercept for ClockSkewInterceptor {
     fn name(&self) -> &'static str {
         "clock"
     }
@@ -61,12 +57,12 @@ impl Intercept for Listener {
         _: &mut ConfigBag,
     ) -> Result<(), BoxError> {
         let date = context.response().headers().get("date");
-        let theirs = date.and_then(|date| DateTime::from_str(date, DateTimeFormat::HttpDate).ok());
-        let theirs = theirs.and_then(|date| SystemTime::try_from(date).ok());
-        if let Some(theirs) = theirs {
-            let ours = SystemTime::now();
-            let by = ours.duration_since(theirs).or_else(|_| theirs.duration_since(ours)).unwrap_or_default();
-            *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Skew(by));
+        let server = date.and_then(|date| DateTime::from_str(date, DateTimeFormat::HttpDate).ok());
+        let server = server.and_then(|date| SystemTime::try_from(date).ok());
+        if let Some(server) = server {
+            let local = SystemTime::now();
+            let skew = local.duration_since(server).or_else(|_| server.duration_since(local)).unwrap_or_default();
+            *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(skew);
         }
         Ok(())
     }

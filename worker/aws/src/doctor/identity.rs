@@ -1,44 +1,49 @@
-//! Who we are to the services.
+//! Region and credentials.
 
 use super::Doctor;
-use crate::trouble::{Trouble, patiently};
+use crate::{error::AwsError, retry::with_retry};
 
 impl Doctor {
-    /// Says whether it makes sense to ask anybody else.
+    /// Checks region and credentials. Returns whether further checks make sense.
     pub(super) async fn identity(&mut self) -> bool {
-        const WHAT: &str = "who we are";
+        const SUBJECT: &str = "credentials";
         let Some(region) = self.connection.region() else {
-            self.fail(WHAT, "nobody says which region", "set aws.region, or AWS_REGION in the environment");
+            self.fail(SUBJECT, "no region configured", "set aws.region, or AWS_REGION in the environment");
             return false;
         };
         let client = self.connection.sts();
-        match patiently(|| client.get_caller_identity().send()).await {
+        match with_retry(|| client.get_caller_identity().send()).await {
             Ok(answer) => {
-                let who = answer.arn.or(answer.account).unwrap_or_else(|| "somebody without a name".to_owned());
-                self.ok(WHAT, format!("{who} in {region}"));
+                let caller = answer.arn.or(answer.account).unwrap_or_else(|| "unnamed caller".to_owned());
+                self.ok(SUBJECT, format!("{caller} in {region}"));
                 true
             }
-            Err(trouble) if has_no_keys(&trouble) => {
+            Err(error) if has_no_credentials(&error) => {
                 let remedy = "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE (for single sign-on one with \
                               credential_process = aws configure export-credentials), or give the task, pod or \
                               machine a role";
-                self.fail(WHAT, trouble, remedy);
+                self.fail(SUBJECT, error, remedy);
                 false
             }
-            Err(trouble) if trouble.is_forbidden() => {
-                self.fail(WHAT, trouble, "the keys are wrong, have ended, or the clock is off: get new ones");
+            Err(error) if error.is_access_denied() => {
+                self.fail(
+                    SUBJECT,
+                    error,
+                    "the credentials are invalid or expired, or the clock is wrong; get new credentials",
+                );
                 true
             }
-            // Where every service has an endpoint of its own, this one may have none.
-            Err(trouble) => {
-                self.warn(WHAT, format!("STS does not say: {trouble}"), "no worker needs STS, if the rest is well");
+            // In a setup with an endpoint per service STS may be missing.
+            Err(error) => {
+                let remedy = "a worker does not need STS; ignore this if all else is ok";
+                self.warn(SUBJECT, format!("STS is unavailable: {error}"), remedy);
                 true
             }
         }
     }
 }
 
-/// Nothing was asked, because there is nothing to sign with.
-fn has_no_keys(trouble: &Trouble) -> bool {
-    trouble.status.is_none() && trouble.words.to_lowercase().contains("credential")
+/// Returns whether the call failed before it was sent, for lack of credentials.
+fn has_no_credentials(error: &AwsError) -> bool {
+    error.status.is_none() && error.message.to_lowercase().contains("credential")
 }

@@ -1,80 +1,82 @@
-//! Looking at an account as a worker would use it, without leaving a trace.
+//! Checks an account as a worker would use it (`sparks doctor`), without changing anything.
 //!
-//! What is to be there is said once, in [`crate::setup`]; here it is compared. What only an operator may see, and whoever asks
-//! may not, is a warning: a worker needs it to be so, not to see it.
+//! The expected resources are defined in [`crate::setup`]. A check that needs a permission which a worker does not need gives a
+//! warning if access is denied, not a failure.
 
 mod bucket;
 mod clock;
-mod collection;
+mod face_collection;
 mod identity;
+mod notifications;
 mod permissions;
 mod persons;
-mod policy;
 mod queues;
 mod tables;
 mod topics;
-mod uploads;
 
 use sparks_engine::Finding;
 
-use crate::{Connection, Estate, trouble::Trouble};
+use crate::{CloudResources, Connection, error::AwsError};
 
-/// Examines an account.
+/// Checks an account.
 pub struct Doctor {
     connection: Connection,
-    /// Failed attempts after which the worker itself gives a message up.
-    max_receives: u32,
+    /// Failed attempts after which the worker itself moves a message to the dead letters.
+    max_attempts: u32,
     findings: Vec<Finding>,
 }
 
-/// What helps where something is missing.
-const SET_UP: &str = "`sparks setup` makes it";
+/// The remedy for a missing resource.
+const RUN_SETUP: &str = "create it with `sparks setup`";
+/// The observation for a missing resource.
+const MISSING: &str = "does not exist";
 
 impl Doctor {
-    /// The steps of an examination.
+    /// The number of times that [`Self::examine`] reports progress.
     pub const STEPS: u64 = 9;
 
-    /// Looks over this connection. After so many failed attempts the worker itself gives a message up.
-    pub fn new(connection: &Connection, max_receives: u32) -> Self {
-        Self { connection: connection.clone(), max_receives, findings: Vec::new() }
+    /// Creates a doctor over this connection. After `max_attempts` failed attempts the worker itself moves a message to the
+    /// dead letters.
+    pub fn new(connection: &Connection, max_attempts: u32) -> Self {
+        Self { connection: connection.clone(), max_attempts, findings: Vec::new() }
     }
 
-    /// Everything that a worker needs. Says after each step what it is about to look at next.
-    pub async fn examine(mut self, estate: &Estate, mut next: impl FnMut(&'static str)) -> Vec<Finding> {
-        next("who we are");
+    /// Checks all resources that a worker needs. Calls `next` before each step with its name.
+    pub async fn examine(mut self, resources: &CloudResources, mut next: impl FnMut(&'static str)) -> Vec<Finding> {
+        next("credentials");
         if !self.identity().await {
             return self.findings;
         }
         next("clock");
-        self.clock(&estate.bucket).await;
+        self.clock(&resources.bucket).await;
         next("tables");
-        let tables_are_there = self.tables(&estate.tables).await;
+        let tables_exist = self.tables(&resources.tables).await;
         next("queues");
-        let queues = self.queues(estate).await;
+        let queues = self.queues(resources).await;
         next("topics");
-        self.topics(&estate.notices).await;
+        self.topics(&resources.notification_topics).await;
         next("bucket");
-        let bucket_is_there = self.bucket(&estate.bucket).await;
-        next("uploads");
-        if let (true, Some(work)) = (bucket_is_there, &queues.work) {
-            self.uploads(estate, work).await;
+        let bucket_exists = self.bucket(&resources.bucket).await;
+        next("event notifications");
+        if let (true, Some(work)) = (bucket_exists, &queues.work) {
+            self.notifications(resources, work).await;
         }
         next("permissions");
-        if tables_are_there {
-            self.table_permissions(&estate.tables).await;
+        if tables_exist {
+            self.table_permissions(&resources.tables).await;
         }
-        if bucket_is_there {
-            self.object_permissions(estate).await;
+        if bucket_exists {
+            self.object_permissions(resources).await;
         }
         self.queue_permissions(&queues).await;
         next("persons");
-        if tables_are_there {
-            self.persons(&estate.tables).await;
+        if tables_exist {
+            self.persons(&resources.tables).await;
         }
         self.findings
     }
 
-    /// What was found so far.
+    /// Returns the findings so far.
     pub fn into_findings(self) -> Vec<Finding> {
         self.findings
     }
@@ -83,25 +85,26 @@ impl Doctor {
         self.findings.push(finding);
     }
 
-    fn ok(&mut self, what: impl Into<String>, seen: impl ToString) {
-        self.note(Finding::ok(what, seen));
+    fn ok(&mut self, subject: impl Into<String>, observation: impl ToString) {
+        self.note(Finding::ok(subject, observation));
     }
 
-    fn warn(&mut self, what: impl Into<String>, seen: impl ToString, remedy: impl Into<String>) {
-        self.note(Finding::warn(what, seen, remedy));
+    fn warn(&mut self, subject: impl Into<String>, observation: impl ToString, remedy: impl Into<String>) {
+        self.note(Finding::warn(subject, observation, remedy));
     }
 
-    fn fail(&mut self, what: impl Into<String>, seen: impl ToString, remedy: impl Into<String>) {
-        self.note(Finding::fail(what, seen, remedy));
+    fn fail(&mut self, subject: impl Into<String>, observation: impl ToString, remedy: impl Into<String>) {
+        self.note(Finding::fail(subject, observation, remedy));
     }
 
-    /// Something that could not be looked at. What a worker does not need to see is no reason that it should not work.
-    fn unseen(&mut self, what: impl Into<String>, trouble: &Trouble, action: &str) {
-        if trouble.is_forbidden() {
-            let remedy = format!("to see it, ask as somebody with {action} (OperatorPolicy in docker/cloudformation)");
-            self.warn(what, format!("not looked at: {trouble}"), remedy);
+    /// Records a check that failed. Denied access is a warning: a worker runs without this permission.
+    fn unchecked(&mut self, subject: impl Into<String>, error: &AwsError, action: &str) {
+        if error.is_access_denied() {
+            let remedy =
+                format!("to check it, use credentials with {action} (OperatorPolicy in docker/cloudformation)");
+            self.warn(subject, format!("not checked: access denied: {error}"), remedy);
         } else {
-            self.fail(what, trouble, "see that the service can be reached: network, aws.region, aws.endpoint");
+            self.fail(subject, error, "check that the service can be reached: network, aws.region, aws.endpoint");
         }
     }
 }

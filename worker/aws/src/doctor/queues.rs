@@ -1,32 +1,31 @@
-//! Where work comes from, where it waits, and where dead letters go.
+//! The work queue, the waiting queue and the dead-letter queue.
 
 use std::collections::HashMap;
 
 use aws_sdk_sqs::types::QueueAttributeName;
 use serde_json::Value;
 
-use super::{Doctor, SET_UP};
-use crate::{Estate, names::is_fifo, setup::queues::FOURTEEN_DAYS, trouble::patiently};
+use super::{Doctor, MISSING, RUN_SETUP};
+use crate::{
+    CloudResources, names::is_fifo, retry::with_retry, setup::queues::MAX_RETENTION_SECONDS, sqs::QUEUE_MISSING_CODES,
+};
 
-/// What SQS says of a queue that is not there.
-const GONE: [&str; 2] = ["QueueDoesNotExist", "AWS.SimpleQueueService.NonExistentQueue"];
-
-/// The queues that are there.
+/// The queues that exist.
 #[derive(Default)]
-pub(super) struct Queues {
-    pub work: Option<Queue>,
-    pub waiting: Option<Queue>,
-    pub dead: Option<Queue>,
+pub(super) struct FoundQueues {
+    pub work: Option<FoundQueue>,
+    pub waiting: Option<FoundQueue>,
+    pub dead: Option<FoundQueue>,
 }
 
-/// A queue that is there. Nothing is known of its attributes where we may not see them.
-pub(super) struct Queue {
+/// A queue that exists. Its attributes are empty if access to them is denied.
+pub(super) struct FoundQueue {
     pub name: String,
     pub url: String,
     pub attributes: HashMap<QueueAttributeName, String>,
 }
 
-impl Queue {
+impl FoundQueue {
     pub fn arn(&self) -> Option<&str> {
         self.get(&QueueAttributeName::QueueArn)
     }
@@ -41,147 +40,164 @@ impl Queue {
 }
 
 impl Doctor {
-    pub(super) async fn queues(&mut self, estate: &Estate) -> Queues {
-        let dead = self.queue(&estate.dead).await;
-        let waiting = match &estate.waiting {
+    pub(super) async fn queues(&mut self, resources: &CloudResources) -> FoundQueues {
+        let dead = self.queue(&resources.dead).await;
+        let waiting = match &resources.waiting {
             Some(waiting) => self.queue(waiting).await,
             None => None,
         };
-        let work = self.queue(&estate.work).await;
-        self.kinds(estate);
+        let work = self.queue(&resources.work).await;
+        self.queue_types(resources);
         if let Some(dead) = &dead {
             self.retention(dead);
         }
         if let Some(work) = work.as_ref().filter(|work| !work.attributes.is_empty()) {
-            self.visibility(work, estate.visibility);
-            self.redrive(work, dead.as_ref());
+            self.visibility_timeout(work, resources.visibility_timeout_seconds);
+            self.redrive_policy(work, dead.as_ref());
             if is_fifo(&work.name) {
-                self.repeats(work);
+                self.content_deduplication(work);
             }
         }
-        Queues { work, waiting, dead }
+        FoundQueues { work, waiting, dead }
     }
 
-    async fn queue(&mut self, name: &str) -> Option<Queue> {
-        let what = format!("queue {name}");
-        let url = self.url(&what, name).await?;
+    async fn queue(&mut self, name: &str) -> Option<FoundQueue> {
+        let subject = format!("queue {name}");
+        let url = self.url(&subject, name).await?;
         let (name, client) = (name.rsplit('/').next().unwrap_or(name).to_owned(), self.connection.sqs());
         let get = || client.get_queue_attributes().queue_url(&url).attribute_names(QueueAttributeName::All).send();
-        match patiently(get).await {
+        match with_retry(get).await {
             Ok(answer) => {
-                self.ok(what, "it is there");
-                Some(Queue { name, url, attributes: answer.attributes.unwrap_or_default() })
+                self.ok(subject, "exists");
+                Some(FoundQueue { name, url, attributes: answer.attributes.unwrap_or_default() })
             }
-            Err(trouble) if trouble.is_forbidden() => {
-                self.fail(what, &trouble, "grant sqs:GetQueueAttributes: a worker counts what there is to do");
-                Some(Queue { name, url, attributes: HashMap::new() })
+            Err(error) if error.is_access_denied() => {
+                self.fail(subject, &error, "grant sqs:GetQueueAttributes: a worker reads the number of messages");
+                Some(FoundQueue { name, url, attributes: HashMap::new() })
             }
-            Err(trouble) if trouble.is(&GONE) => {
-                self.fail(what, "it is not there", SET_UP);
+            Err(error) if error.has_code(&QUEUE_MISSING_CODES) => {
+                self.fail(subject, MISSING, RUN_SETUP);
                 None
             }
-            Err(trouble) => {
-                self.unseen(what, &trouble, "sqs:GetQueueAttributes");
+            Err(error) => {
+                self.unchecked(subject, &error, "sqs:GetQueueAttributes");
                 None
             }
         }
     }
 
-    async fn url(&mut self, what: &str, name: &str) -> Option<String> {
+    async fn url(&mut self, subject: &str, name: &str) -> Option<String> {
         if name.contains("://") {
             return Some(name.to_owned());
         }
         let client = self.connection.sqs();
-        match patiently(|| client.get_queue_url().queue_name(name).send()).await {
+        match with_retry(|| client.get_queue_url().queue_name(name).send()).await {
             Ok(answer) => return answer.queue_url,
-            Err(trouble) if trouble.is(&GONE) => self.fail(what, "it is not there", SET_UP),
-            Err(trouble) if trouble.is_forbidden() => self.fail(what, &trouble, "grant sqs:GetQueueUrl"),
-            Err(trouble) => self.unseen(what, &trouble, "sqs:GetQueueUrl"),
+            Err(error) if error.has_code(&QUEUE_MISSING_CODES) => self.fail(subject, MISSING, RUN_SETUP),
+            Err(error) if error.is_access_denied() => self.fail(subject, &error, "grant sqs:GetQueueUrl"),
+            Err(error) => self.unchecked(subject, &error, "sqs:GetQueueUrl"),
         }
         None
     }
 
-    /// Of which kind the queues are, by their names.
-    fn kinds(&mut self, estate: &Estate) {
-        const WHAT: &str = "kinds of queues";
-        let (fifo, dead_is_fifo) = (is_fifo(&estate.work), is_fifo(&estate.dead));
+    /// Checks that standard and FIFO queues fit together, by their names.
+    fn queue_types(&mut self, resources: &CloudResources) {
+        const SUBJECT: &str = "queue types";
+        let (fifo, dead_is_fifo) = (is_fifo(&resources.work), is_fifo(&resources.dead));
         let kind = |fifo: bool| if fifo { "FIFO" } else { "standard" };
         if fifo != dead_is_fifo {
-            let seen = format!("work is {}, dead letters are {}", kind(fifo), kind(dead_is_fifo));
-            return self.fail(WHAT, seen, "name a queue of dead letters of the same kind in aws.dead_letter_queue");
+            let observation =
+                format!("the work queue is {}, the dead-letter queue is {}", kind(fifo), kind(dead_is_fifo));
+            return self.fail(SUBJECT, observation, "set aws.dead_letter_queue to a queue of the same type");
         }
-        match (&estate.waiting, &estate.uploads) {
+        match (&resources.waiting, &resources.uploads_topic) {
             (None, _) if fifo => {
-                let seen = "a FIFO queue cannot put off a single message, and there is none beside it";
-                self.fail(WHAT, seen, "name a standard queue in aws.waiting_queue, then `sparks setup` makes it");
+                let observation =
+                    "SQS cannot delay single messages of a FIFO work queue, and aws.waiting_queue is not set";
+                self.fail(
+                    SUBJECT,
+                    observation,
+                    "set aws.waiting_queue to a standard queue, then create it with `sparks setup`",
+                );
             }
             (Some(waiting), _) if is_fifo(waiting) => {
-                self.fail(WHAT, format!("{waiting} is FIFO"), "name a standard queue in aws.waiting_queue");
+                self.fail(
+                    SUBJECT,
+                    format!("waiting queue {waiting} is FIFO"),
+                    "set aws.waiting_queue to a standard queue",
+                );
             }
             (_, Some(topic)) if fifo => {
-                let seen = format!("work is FIFO, and hears nothing of what S3 tells topic {topic}");
-                let remedy =
-                    "leave aws.uploads_topic empty: let the bucket tell EventBridge, and a rule there the queue";
-                self.fail(WHAT, seen, remedy);
+                let observation =
+                    format!("the work queue is FIFO and cannot receive event notifications from topic {topic}");
+                let remedy = "leave aws.uploads_topic empty; send the bucket's event notifications to EventBridge and add a \
+                              rule with the queue as target";
+                self.fail(SUBJECT, observation, remedy);
             }
-            _ => self.ok(WHAT, kind(fifo)),
+            _ => self.ok(SUBJECT, kind(fifo)),
         }
     }
 
-    fn retention(&mut self, dead: &Queue) {
+    fn retention(&mut self, dead: &FoundQueue) {
         let Some(kept) = dead.number(&QueueAttributeName::MessageRetentionPeriod) else { return };
-        let (what, wanted) = (format!("how long queue {} keeps letters", dead.name), FOURTEEN_DAYS.parse());
+        let (subject, wanted) = (format!("retention of queue {}", dead.name), MAX_RETENTION_SECONDS.parse());
         match wanted.is_ok_and(|wanted: u64| kept >= wanted) {
-            true => self.ok(what, "14 days"),
+            true => self.ok(subject, "14 days"),
             false => {
-                let seen = format!("{kept} s: letters may be gone before anybody looks");
-                self.warn(what, seen, format!("set MessageRetentionPeriod to {FOURTEEN_DAYS}"));
+                let observation = format!("{kept} s: SQS may delete dead letters before an operator reads them");
+                self.warn(subject, observation, format!("set MessageRetentionPeriod to {MAX_RETENTION_SECONDS}"));
             }
         }
     }
 
-    /// A worker says how long its leases are; whoever does not say gets the queue's own, and a message in two hands.
-    fn visibility(&mut self, work: &Queue, wanted: u64) {
-        let what = format!("visibility of queue {}", work.name);
+    /// Checks the default visibility timeout of the queue, which applies to consumers that set none: a shorter one would
+    /// deliver a message to two of them.
+    fn visibility_timeout(&mut self, work: &FoundQueue, wanted: u64) {
+        let subject = format!("visibility timeout of queue {}", work.name);
         match work.number(&QueueAttributeName::VisibilityTimeout) {
             Some(seconds) if seconds < wanted => {
-                let remedy = format!("set VisibilityTimeout to {wanted}, or queue.visibility_seconds to {seconds}");
-                self.fail(what, format!("{seconds} s, and a lease of a worker is {wanted} s"), remedy);
+                let remedy =
+                    format!("set VisibilityTimeout to {wanted}, or queue.visibility_timeout_seconds to {seconds}");
+                self.fail(subject, format!("{seconds} s, shorter than the worker's {wanted} s"), remedy);
             }
-            Some(seconds) => self.ok(what, format!("{seconds} s, for leases of {wanted} s")),
+            Some(seconds) => self.ok(subject, format!("{seconds} s; the worker's is {wanted} s")),
             None => {}
         }
     }
 
-    /// EventBridge gives no names by which a FIFO queue could know repeats, and is refused by one that wants them.
-    fn repeats(&mut self, work: &Queue) {
-        let what = format!("content-based deduplication of queue {}", work.name);
+    /// Checks that messages without a deduplication ID are accepted: EventBridge sends none.
+    fn content_deduplication(&mut self, work: &FoundQueue) {
+        let subject = format!("content-based deduplication of queue {}", work.name);
         match work.get(&QueueAttributeName::ContentBasedDeduplication) {
-            Some("true") => self.ok(what, "on"),
-            _ => self.warn(what, "off: EventBridge cannot send to it", SET_UP),
+            Some("true") => self.ok(subject, "on"),
+            _ => self.warn(subject, "off: EventBridge cannot send to it", RUN_SETUP),
         }
     }
 
-    /// Where what kills workers ends. What merely fails, the worker gives up itself, with a cause: the queue must not be faster.
-    fn redrive(&mut self, work: &Queue, dead: Option<&Queue>) {
-        let what = format!("dead letters of queue {}", work.name);
+    /// Checks the redrive policy, which ends the deliveries of a message that crashes workers. A message that merely fails
+    /// is moved by the worker itself, with a cause: the redrive policy must allow at least as many receives as the worker
+    /// makes attempts.
+    fn redrive_policy(&mut self, work: &FoundQueue, dead: Option<&FoundQueue>) {
+        let subject = format!("redrive policy of queue {}", work.name);
         let policy = work.get(&QueueAttributeName::RedrivePolicy);
         let policy = policy.and_then(|policy| serde_json::from_str::<Value>(policy).ok());
         let Some(policy) = policy else {
-            return self.fail(what, "none: a message that kills workers comes again for ever", SET_UP);
+            return self.fail(subject, "none: a message that crashes workers is delivered for ever", RUN_SETUP);
         };
         let target = policy["deadLetterTargetArn"].as_str().unwrap_or_default();
-        if let Some(wanted) = dead.and_then(Queue::arn).filter(|wanted| *wanted != target) {
-            let remedy = format!("set its RedrivePolicy to {wanted}, or aws.dead_letter_queue to where they go");
-            return self.fail(what, format!("they go to {target}, where `sparks dlq` does not look"), remedy);
+        if let Some(wanted) = dead.and_then(FoundQueue::arn).filter(|wanted| *wanted != target) {
+            let remedy = format!("set deadLetterTargetArn to {wanted}, or aws.dead_letter_queue to that queue");
+            let observation = format!("moves dead letters to {target}, which `sparks dlq` does not read");
+            return self.fail(subject, observation, remedy);
         }
         let count = &policy["maxReceiveCount"];
         let count = count.as_u64().or_else(|| count.as_str()?.parse().ok()).unwrap_or_default();
-        if count < u64::from(self.max_receives) {
-            let seen = format!("after {count} receives, before the worker gives up after {}", self.max_receives);
-            let remedy = "set maxReceiveCount to queue.max_deaths: letters have no cause otherwise";
-            return self.warn(what, seen, remedy);
+        if count < u64::from(self.max_attempts) {
+            let observation =
+                format!("maxReceiveCount is {count}, less than the worker's {} attempts", self.max_attempts);
+            let remedy = "set maxReceiveCount to queue.max_crashes: dead letters that SQS moves have no cause";
+            return self.warn(subject, observation, remedy);
         }
-        self.ok(what, format!("after {count} receives"));
+        self.ok(subject, format!("maxReceiveCount is {count}"));
     }
 }

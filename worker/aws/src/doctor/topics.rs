@@ -1,13 +1,13 @@
-//! Who is told what.
+//! The topics that the worker publishes to.
 
-use super::{Doctor, SET_UP};
-use crate::{sns::find_topic, trouble::patiently};
+use super::{Doctor, MISSING, RUN_SETUP};
+use crate::{retry::with_retry, sns::find_topic};
 
 impl Doctor {
-    pub(super) async fn topics(&mut self, notices: &[String]) {
+    pub(super) async fn topics(&mut self, topics: &[String]) {
         let client = self.connection.sns();
-        for topic in notices {
-            let what = format!("topic {topic}");
+        for topic in topics {
+            let subject = format!("topic {topic}");
             let arn = match topic.starts_with("arn:") {
                 true => Ok(Some(topic.clone())),
                 false => find_topic(&client, topic).await,
@@ -15,24 +15,24 @@ impl Doctor {
             let arn = match arn {
                 Ok(Some(arn)) => arn,
                 Ok(None) => {
-                    self.fail(what, "it is not there", format!("{SET_UP}; or leave it out of the settings"));
+                    self.fail(subject, MISSING, format!("{RUN_SETUP}, or remove it from the settings"));
                     continue;
                 }
-                Err(trouble) if trouble.is_forbidden() => {
-                    self.fail(what, &trouble, "grant sns:ListTopics, or name the topic by its ARN");
+                Err(error) if error.is_access_denied() => {
+                    self.fail(subject, &error, "grant sns:ListTopics, or set the topic by its ARN");
                     continue;
                 }
-                Err(trouble) => {
-                    self.unseen(what, &trouble, "sns:ListTopics");
+                Err(error) => {
+                    self.unchecked(subject, &error, "sns:ListTopics");
                     continue;
                 }
             };
-            match patiently(|| client.get_topic_attributes().topic_arn(&arn).send()).await {
-                Ok(_) => self.ok(what, "it is there; publishing is not tried, as somebody would hear it"),
-                Err(trouble) if trouble.is_forbidden() => {
-                    self.fail(what, &trouble, "grant sns:GetTopicAttributes and sns:Publish to the worker's role");
+            match with_retry(|| client.get_topic_attributes().topic_arn(&arn).send()).await {
+                Ok(_) => self.ok(subject, "exists; publishing is not checked: subscribers would receive the message"),
+                Err(error) if error.is_access_denied() => {
+                    self.fail(subject, &error, "grant sns:GetTopicAttributes and sns:Publish to the worker's role");
                 }
-                Err(trouble) => self.fail(what, &trouble, format!("{SET_UP}; or leave it out of the settings")),
+                Err(error) => self.fail(subject, &error, format!("{RUN_SETUP}, or remove it from the settings")),
             }
         }
     }

@@ -1,4 +1,4 @@
-//! A change and its condition in DynamoDB's language.
+//! Builds update and condition expressions of DynamoDB.
 
 use std::collections::HashMap;
 
@@ -10,9 +10,9 @@ use aws_sdk_dynamodb::{
     },
 };
 
-use super::value::Fields;
+use super::attribute_value::Fields;
 
-/// Grows clause by clause. Every name and every value has an alias: any word may be reserved.
+/// An update expression with its condition. Every name and value gets a placeholder, because DynamoDB reserves many words.
 #[derive(Debug, Default)]
 pub(crate) struct Expression {
     sets: Vec<String>,
@@ -23,7 +23,7 @@ pub(crate) struct Expression {
 }
 
 impl Expression {
-    /// How the expression calls this attribute.
+    /// Returns the placeholder of an attribute name.
     pub fn name(&mut self, name: &str) -> String {
         if let Some((alias, _)) = self.names.iter().find(|(_, known)| *known == name) {
             return alias.clone();
@@ -33,28 +33,28 @@ impl Expression {
         alias
     }
 
-    /// How the expression calls this value.
+    /// Returns the placeholder of a value.
     pub fn value(&mut self, value: AttributeValue) -> String {
         let alias = format!(":{}", self.values.len());
         self.values.insert(alias.clone(), value);
         alias
     }
 
-    /// Gives the attribute this value.
+    /// Sets the attribute.
     pub fn set(&mut self, name: &str, value: AttributeValue) -> &mut Self {
         let (name, value) = (self.name(name), self.value(value));
         self.sets.push(format!("{name} = {value}"));
         self
     }
 
-    /// Gives a field of the attribute, which is a map, this value.
+    /// Sets a field of the attribute, which is a map.
     pub fn set_within(&mut self, name: &str, field: &str, value: AttributeValue) -> &mut Self {
         let (name, field, value) = (self.name(name), self.name(field), self.value(value));
         self.sets.push(format!("{name}.{field} = {value}"));
         self
     }
 
-    /// Adds to the attribute.
+    /// Adds to the number in the attribute.
     pub fn add(&mut self, name: &str, amount: AttributeValue) -> &mut Self {
         let (name, amount) = (self.name(name), self.value(amount));
         self.sets.push(format!("{name} = {name} + {amount}"));
@@ -68,47 +68,47 @@ impl Expression {
         self
     }
 
-    /// Only where the row exists.
-    pub fn if_there(&mut self) -> &mut Self {
+    /// Requires that the item exists.
+    pub fn if_exists(&mut self) -> &mut Self {
         self.if_has("PK")
     }
 
-    /// Only where the row does not.
+    /// Requires that the item does not exist.
     pub fn if_absent(&mut self) -> &mut Self {
         self.unless_has("PK")
     }
 
-    /// Only where the row has this attribute.
+    /// Requires this attribute.
     pub fn if_has(&mut self, name: &str) -> &mut Self {
         let name = self.name(name);
         self.condition(format!("attribute_exists({name})"))
     }
 
-    /// Only where the row does not have this attribute.
+    /// Requires that this attribute does not exist.
     pub fn unless_has(&mut self, name: &str) -> &mut Self {
         let name = self.name(name);
         self.condition(format!("attribute_not_exists({name})"))
     }
 
-    /// Only where the attribute is a number.
+    /// Requires that the attribute is a number.
     pub fn if_number(&mut self, name: &str) -> &mut Self {
         let (name, kind) = (self.name(name), self.value(AttributeValue::S("N".into())));
         self.condition(format!("attribute_type({name}, {kind})"))
     }
 
-    /// Only where the attribute is this.
+    /// Requires this value of the attribute.
     pub fn if_equal(&mut self, name: &str, value: AttributeValue) -> &mut Self {
         let (name, value) = (self.name(name), self.value(value));
         self.condition(format!("{name} = {value}"))
     }
 
-    /// Only where the attribute is this, or is not there.
+    /// Requires this value of the attribute, if it exists.
     pub fn if_equal_or_absent(&mut self, name: &str, value: AttributeValue) -> &mut Self {
         let (name, value) = (self.name(name), self.value(value));
         self.condition(format!("(attribute_not_exists({name}) OR {name} = {value})"))
     }
 
-    /// Only where the attribute is not larger than this, or is not there.
+    /// Requires at most this value of the attribute, if it exists.
     pub fn if_at_most(&mut self, name: &str, value: AttributeValue) -> &mut Self {
         let (name, value) = (self.name(name), self.value(value));
         self.condition(format!("(attribute_not_exists({name}) OR {name} <= {value})"))
@@ -121,25 +121,25 @@ impl Expression {
         self
     }
 
-    /// Whether it changes anything.
-    pub fn changes(&self) -> bool {
+    /// Returns whether it changes an attribute.
+    pub fn has_changes(&self) -> bool {
         !self.sets.is_empty() || !self.removes.is_empty()
     }
 
-    /// Whether anything has to be true for it.
+    /// Returns whether it has a condition.
     pub fn is_conditional(&self) -> bool {
         !self.conditions.is_empty()
     }
 
-    /// Changes this row, or where there is nothing to change, checks it.
+    /// Updates this item, or only checks the condition if there is nothing to change.
     pub fn on(self, table: &str, key: Fields) -> Result<TransactWriteItem, BuildError> {
-        if self.changes() { self.update(table, key) } else { self.check(table, key) }
+        if self.has_changes() { self.update(table, key) } else { self.check(table, key) }
     }
 
     fn update(self, table: &str, key: Fields) -> Result<TransactWriteItem, BuildError> {
-        let clause = |word: &str, parts: &[String]| match parts {
+        let clause = |keyword: &str, parts: &[String]| match parts {
             [] => String::new(),
-            parts => format!("{word} {} ", parts.join(", ")),
+            parts => format!("{keyword} {} ", parts.join(", ")),
         };
         let update = format!("{}{}", clause("SET", &self.sets), clause("REMOVE", &self.removes));
         let update = Update::builder()
@@ -166,7 +166,7 @@ impl Expression {
         Ok(TransactWriteItem::builder().condition_check(check).build())
     }
 
-    /// Removes this row.
+    /// Deletes this item.
     pub fn delete(self, table: &str, key: Fields) -> Result<TransactWriteItem, BuildError> {
         let delete = Delete::builder()
             .table_name(table)
@@ -179,7 +179,7 @@ impl Expression {
         Ok(TransactWriteItem::builder().delete(delete).build())
     }
 
-    /// Writes this row whole.
+    /// Replaces this item.
     pub fn put(self, table: &str, row: Fields) -> Result<TransactWriteItem, BuildError> {
         let put = Put::builder()
             .table_name(table)

@@ -1,19 +1,22 @@
-//! Walking and mending everything.
+//! Maintenance of the whole store: repair, fingerprint, unidentified faces, checkpoints.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use async_trait::async_trait;
 use sha2::{Digest, Sha256};
 use sparks_domain::{FaceId, ImageId, Item, Key, Mutation, PersonId, PhotoState, Position, Seq, drift};
-use sparks_engine::{CommitError, DecidedFace, Fingerprint, Maintenance, Mark, Mended, Store, StoreError};
+use sparks_engine::{
+    Checkpoint, CommitError, DecidedFace, DependencyError, Fingerprint, Maintenance, RepairReport, Store, StoreError,
+};
 
 use super::{
-    DynamoStore, faces, log,
-    value::{self, key_fields},
+    DynamoStore,
+    attribute_value::{self, key_fields},
+    face_items, log_items,
 };
-use crate::trouble::patiently;
+use crate::retry::with_retry;
 
-/// Photos whose faces are read at once.
+/// Photos whose faces are read together.
 const PAGE: usize = 100;
 
 #[async_trait]
@@ -28,7 +31,7 @@ impl Maintenance for DynamoStore {
         while items.len() < most {
             let room = i32::try_from(most - items.len()).unwrap_or(i32::MAX);
             let (rows, next) = self.scan_page(&self.tables.platform, start, Some(room)).await?;
-            items.extend(rows.iter().map(value::item).collect::<Result<Vec<_>, _>>()?);
+            items.extend(rows.iter().map(attribute_value::item).collect::<Result<Vec<_>, _>>()?);
             start = next;
             if start.is_none() {
                 break;
@@ -38,23 +41,23 @@ impl Maintenance for DynamoStore {
     }
 
     async fn photos(&self, images: &[ImageId]) -> Result<Vec<Option<PhotoState>>, StoreError> {
-        let keys = images.iter().map(log::state_key).collect();
+        let keys = images.iter().map(log_items::state_key).collect();
         let mut states = HashMap::new();
-        for row in self.batch(&self.tables.log, keys).await? {
-            states.insert(value::text(&row, "PK")?.to_owned(), log::state(&row)?.0);
+        for row in self.get_rows(&self.tables.log, keys).await? {
+            states.insert(attribute_value::text(&row, "PK")?.to_owned(), log_items::parse_state(&row)?.0);
         }
         Ok(images.iter().map(|image| states.get(&format!("IMG#{image}")).cloned()).collect())
     }
 
-    async fn mend(&self, groups: Vec<Vec<Mutation>>, write: bool) -> Result<Mended, StoreError> {
+    async fn repair(&self, groups: Vec<Vec<Mutation>>, write: bool) -> Result<RepairReport, StoreError> {
         let keys: Vec<Key> = groups.iter().flatten().map(|mutation| mutation.key().clone()).collect();
         let rows: HashMap<Key, _> =
             self.batch_get(&keys).await?.into_iter().map(|row| (row.key, row.attributes)).collect();
-        let mut mended = Mended::default();
+        let mut report = RepairReport::default();
         for group in groups {
-            let gone = group.iter().find(|change| change.requires_row() && !rows.contains_key(change.key()));
-            if let Some(change) = gone {
-                mended.gone.push(change.key().clone());
+            let missing = group.iter().find(|change| change.requires_row() && !rows.contains_key(change.key()));
+            if let Some(change) = missing {
+                report.gone.push(change.key().clone());
                 continue;
             }
             let (mut differences, mut changes) = (Vec::new(), Vec::new());
@@ -66,33 +69,36 @@ impl Maintenance for DynamoStore {
             if write && !changes.is_empty() {
                 match self.change_rows(changes).await {
                     Ok(()) => {}
-                    // The platform was faster: the photo was deleted.
+                    // The platform has deleted the photo meanwhile.
                     Err(CommitError::RowMissing(key)) => {
-                        mended.gone.push(key);
+                        report.gone.push(key);
                         continue;
                     }
                     Err(CommitError::Store(error)) => return Err(error),
-                    Err(conflict) => return Err(StoreError::Unavailable(format!("{conflict}: run it again"))),
+                    Err(conflict) => {
+                        let message = format!("conflict: {conflict}; run the command again");
+                        return Err(StoreError::Dependency(DependencyError::Unavailable(message)));
+                    }
                 }
             }
-            mended.differences.extend(differences);
+            report.differences.extend(differences);
         }
-        Ok(mended)
+        Ok(report)
     }
 
     async fn unidentified(&self, after: Option<&FaceId>, most: usize) -> Result<Vec<DecidedFace>, StoreError> {
         let (mut found, mut from) = (Vec::new(), after.map(|face| face.image.clone()));
         loop {
-            let images = self.led_to(None, from.as_ref(), PAGE + 1).await?;
+            let images = self.images_of(None, from.as_ref(), PAGE + 1).await?;
             let is_last = images.len() <= PAGE;
-            // The first of the next page is read with it.
+            // One more than a page was requested: it begins the next page.
             from = images.get(PAGE).cloned();
-            let photos = self.kept_faces(images.into_iter().take(PAGE).collect()).await?;
+            let photos = self.stored_face_items(images.into_iter().take(PAGE).collect()).await?;
             for item in photos.values() {
                 let is_wanted = |decided: &DecidedFace| {
                     decided.kept.person.is_none() && after.is_none_or(|after| decided.kept.face > *after)
                 };
-                found.extend(faces::faces(item)?.into_iter().filter(is_wanted));
+                found.extend(face_items::faces(item)?.into_iter().filter(is_wanted));
             }
             if is_last || found.len() >= most {
                 found.truncate(most);
@@ -101,51 +107,54 @@ impl Maintenance for DynamoStore {
         }
     }
 
-    async fn company(&self, of: Option<&BTreeSet<PersonId>>) -> Result<BTreeSet<(PersonId, PersonId)>, StoreError> {
-        let mut seen: BTreeMap<(ImageId, Seq), BTreeSet<PersonId>> = BTreeMap::new();
+    async fn co_occurrences(
+        &self,
+        of: Option<&BTreeSet<PersonId>>,
+    ) -> Result<BTreeSet<(PersonId, PersonId)>, StoreError> {
+        let mut persons_by_event: BTreeMap<(ImageId, Seq), BTreeSet<PersonId>> = BTreeMap::new();
         let mut note = |decided: DecidedFace| {
             if let Some(person) = decided.kept.person {
-                seen.entry((decided.kept.face.image, decided.seq)).or_default().insert(person);
+                persons_by_event.entry((decided.kept.face.image, decided.seq)).or_default().insert(person);
             }
         };
         match of {
-            None => self.every_face(note).await?,
+            None => self.scan_faces(note).await?,
             Some(of) => {
-                for item in self.photos_led_to(of).await?.values() {
-                    faces::faces(item)?.into_iter().for_each(&mut note);
+                for item in self.face_items_of(of).await?.values() {
+                    face_items::faces(item)?.into_iter().for_each(&mut note);
                 }
             }
         }
-        let mut company = BTreeSet::new();
-        for together in seen.values() {
+        let mut pairs = BTreeSet::new();
+        for together in persons_by_event.values() {
             for (n, person) in together.iter().enumerate() {
-                company.extend(together.iter().skip(n + 1).map(|other| (*person, *other)));
+                pairs.extend(together.iter().skip(n + 1).map(|other| (*person, *other)));
             }
         }
-        company.retain(|(a, b)| of.is_none_or(|of| of.contains(a) || of.contains(b)));
-        Ok(company)
+        pairs.retain(|(a, b)| of.is_none_or(|of| of.contains(a) || of.contains(b)));
+        Ok(pairs)
     }
 
-    async fn mark(&self, mark: Mark) -> Result<Position, StoreError> {
-        let found = self.one(&self.tables.log, log::mark_key(mark)).await?;
-        found.map_or_else(|| Ok(Position::default()), |fields| log::position(&fields))
+    async fn checkpoint(&self, checkpoint: Checkpoint) -> Result<Position, StoreError> {
+        let found = self.get_row(&self.tables.log, log_items::checkpoint_key(checkpoint)).await?;
+        found.map_or_else(|| Ok(Position::default()), |fields| log_items::parse_position(&fields))
     }
 
-    async fn set_mark(&self, mark: Mark, position: &Position) -> Result<(), StoreError> {
-        let mut row = log::mark_key(mark);
-        row.insert("position".to_owned(), log::position_value(position));
+    async fn set_checkpoint(&self, checkpoint: Checkpoint, position: &Position) -> Result<(), StoreError> {
+        let mut row = log_items::checkpoint_key(checkpoint);
+        row.insert("position".to_owned(), log_items::position_value(position));
         let put = || self.client.put_item().table_name(&self.tables.log).set_item(Some(row.clone())).send();
-        patiently(put).await?;
+        with_retry(put).await?;
         Ok(())
     }
 
-    /// The sum of the digests of all rows, which come in no order.
+    /// Returns the sum of the digests of all rows modulo 2^256: a scan has no defined order, and addition is commutative.
     async fn fingerprint(&self) -> Result<Fingerprint, StoreError> {
         let (mut sum, mut rows, mut start) = ([0_u8; 32], 0, None);
         loop {
             let (page, next) = self.scan_page(&self.tables.platform, start, None).await?;
             for row in &page {
-                let row = value::item(row)?.into_json().to_string();
+                let row = attribute_value::item(row)?.into_json().to_string();
                 add(&mut sum, &Sha256::digest(row).into());
                 rows += 1;
             }
@@ -158,7 +167,7 @@ impl Maintenance for DynamoStore {
     }
 }
 
-/// Adds large numbers, and lets what is too large go.
+/// Adds 256-bit big-endian numbers, modulo 2^256.
 fn add(sum: &mut [u8; 32], more: &[u8; 32]) {
     let mut carry = false;
     for (digit, more) in sum.iter_mut().zip(more).rev() {

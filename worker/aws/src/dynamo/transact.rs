@@ -1,4 +1,4 @@
-//! Sending transactions, for as long as they only meet others.
+//! Sends transactions, with retries after conflicts and throttling.
 
 use aws_sdk_dynamodb::{
     operation::transact_write_items::TransactWriteItemsError,
@@ -6,28 +6,31 @@ use aws_sdk_dynamodb::{
 };
 use sparks_engine::StoreError;
 
-use super::plan::Action;
-use crate::trouble::{Trouble, pauses};
+use super::transaction_plan::Action;
+use crate::{
+    error::AwsError,
+    retry::{backoff, log_retry},
+};
 
-/// Why a transaction did nothing.
+/// Errors of a transaction, which then has written nothing.
 #[derive(Debug)]
-pub(crate) enum Undone {
-    /// Conditions do not hold: a reason for each action.
-    Refused(Vec<CancellationReason>),
-    /// The store did not answer, or not as it should.
-    Failed(StoreError),
+pub(crate) enum TransactionError {
+    /// Conditions failed: a reason for each action.
+    ConditionFailed(Vec<CancellationReason>),
+    /// The request failed.
+    Store(StoreError),
 }
 
-/// What a transaction is cancelled for when it only met another, or the table had too much to do.
-const BUSY: [&str; 4] =
+/// Cancellation reasons of a conflict with another transaction, or of throttling.
+const RETRYABLE_REASONS: [&str; 4] =
     ["TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded", "RequestLimitExceeded"];
 
-/// All of these, or nothing.
-pub(crate) async fn transact(client: &aws_sdk_dynamodb::Client, actions: &[Action]) -> Result<(), Undone> {
-    let mut pauses = pauses();
+/// Writes all of these actions or none.
+pub(crate) async fn transact(client: &aws_sdk_dynamodb::Client, actions: &[Action]) -> Result<(), TransactionError> {
+    let mut backoff = backoff();
     loop {
         let writes: Vec<TransactWriteItem> = actions.iter().map(|action| action.write.clone()).collect();
-        // The SDK names the request, so that its own repeats are one.
+        // The SDK adds a client request token, which makes its own retries idempotent.
         let Err(error) = client.transact_write_items().set_transact_items(Some(writes)).send().await else {
             return Ok(());
         };
@@ -35,20 +38,23 @@ pub(crate) async fn transact(client: &aws_sdk_dynamodb::Client, actions: &[Actio
             Some(TransactWriteItemsError::TransactionCanceledException(e)) => Some(e.cancellation_reasons().to_vec()),
             _ => None,
         };
-        let trouble = Trouble::from(error);
-        let is_busy = match &cancelled {
+        let error = AwsError::from(error);
+        let is_retryable = match &cancelled {
             Some(reasons) if has(reasons, &["ConditionalCheckFailed"]) => {
-                return Err(Undone::Refused(reasons.clone()));
+                return Err(TransactionError::ConditionFailed(reasons.clone()));
             }
-            Some(reasons) => has(reasons, &BUSY),
-            None => trouble.is_busy(),
+            Some(reasons) => has(reasons, &RETRYABLE_REASONS),
+            None => error.is_throttled(),
         };
-        if !is_busy {
-            return Err(Undone::Failed(failure(cancelled.as_deref(), trouble)));
+        if !is_retryable {
+            return Err(TransactionError::Store(failure(cancelled.as_deref(), error)));
         }
-        match pauses.next() {
-            Some(pause) => tokio::time::sleep(pause).await,
-            None => return Err(Undone::Failed(trouble.into())),
+        match backoff.next() {
+            Some(pause) => {
+                log_retry(&error, pause);
+                tokio::time::sleep(pause).await;
+            }
+            None => return Err(TransactionError::Store(error.into())),
         }
     }
 }
@@ -57,16 +63,17 @@ fn has(reasons: &[CancellationReason], codes: &[&str]) -> bool {
     reasons.iter().any(|reason| reason.code().is_some_and(|code| codes.contains(&code)))
 }
 
-/// What is refused for what it is, and not for what else there is, no repeat mends.
-fn failure(cancelled: Option<&[CancellationReason]>, trouble: Trouble) -> StoreError {
+/// Classifies an error that is not retried. A cancellation or validation error is about the request itself: a retry would fail
+/// again.
+fn failure(cancelled: Option<&[CancellationReason]>, error: AwsError) -> StoreError {
     let first = cancelled.and_then(|reasons| reasons.iter().find(|reason| reason.code() != Some("None")));
     match first {
         Some(reason) => StoreError::Unreadable(format!(
             "{}: {}",
-            reason.code().unwrap_or("a cancelled transaction"),
-            reason.message().unwrap_or("without a reason")
+            reason.code().unwrap_or("transaction cancelled"),
+            reason.message().unwrap_or("no reason given")
         )),
-        None if trouble.is(&["ValidationException"]) => StoreError::Unreadable(trouble.words),
-        None => trouble.into(),
+        None if error.has_code(&["ValidationException"]) => StoreError::Unreadable(error.to_string()),
+        None => error.into(),
     }
 }

@@ -1,39 +1,43 @@
-//! Faces found by the service.
+//! The face analyzer on Rekognition.
 
 use std::{collections::BTreeMap, sync::Arc};
 
 use async_trait::async_trait;
 use aws_sdk_rekognition::types::{Attribute, BoundingBox, FaceDetail, LandmarkType};
-use sparks_domain::{FaceBox, Point, Quality, SeenFace};
+use sparks_domain::{DetectedFace, FaceBox, Point, Quality};
 use sparks_engine::{AnalyzeError, FaceAnalyzer, Pixels};
 
-use super::{LEAST_SIDE, Rekognition, attributes::attributes};
+use super::{MIN_SIDE_PX, Rekognition, face_attributes::attributes};
 
-/// What events call the analyzer, and the model of faces that nobody has described.
+/// The name of the analyzer in events, and the model of faces without a signature.
 const NAME: &str = "rekognition";
 
-/// Asks the service for faces.
-pub struct RekognitionFaces {
+/// Detects faces with `DetectFaces`.
+pub struct RekognitionAnalyzer {
     service: Rekognition,
     attributes: bool,
 }
 
-impl RekognitionFaces {
-    /// Asks this service, for age, gender, emotions and the like only where somebody wants them.
+impl RekognitionAnalyzer {
+    /// Creates an analyzer; with `attributes` it also requests age, gender, emotions and similar.
     pub fn new(service: Rekognition, attributes: bool) -> Self {
         Self { service, attributes }
     }
 }
 
 #[async_trait]
-impl FaceAnalyzer for RekognitionFaces {
+impl FaceAnalyzer for RekognitionAnalyzer {
     fn name(&self) -> &str {
         NAME
     }
 
-    async fn analyze(&self, pixels: Arc<Pixels>) -> Result<Vec<SeenFace>, AnalyzeError> {
-        if pixels.width < LEAST_SIDE || pixels.height < LEAST_SIDE {
-            tracing::debug!(width = pixels.width, height = pixels.height, "too small for Rekognition: no faces");
+    async fn analyze(&self, pixels: Arc<Pixels>) -> Result<Vec<DetectedFace>, AnalyzeError> {
+        if pixels.width < MIN_SIDE_PX || pixels.height < MIN_SIDE_PX {
+            tracing::debug!(
+                width = pixels.width,
+                height = pixels.height,
+                "photo is too small for Rekognition; no faces"
+            );
             return Ok(Vec::new());
         }
         let whole = Arc::clone(&pixels);
@@ -43,14 +47,17 @@ impl FaceAnalyzer for RekognitionFaces {
         let detect = || self.service.0.client.detect_faces().image(image.clone()).attributes(attribute.clone()).send();
         match self.service.call("DetectFaces", detect).await {
             Ok(answer) => {
-                let mut faces: Vec<SeenFace> =
-                    answer.face_details().iter().filter_map(|detail| seen(detail, &pixels, self.attributes)).collect();
-                // As one reads.
+                let mut faces: Vec<DetectedFace> = answer
+                    .face_details()
+                    .iter()
+                    .filter_map(|detail| detected_face(detail, &pixels, self.attributes))
+                    .collect();
+                // Top to bottom, left to right: an order that does not depend on the response.
                 faces.sort_by(|a, b| a.bounds.y.total_cmp(&b.bounds.y).then(a.bounds.x.total_cmp(&b.bounds.x)));
                 Ok(faces)
             }
-            Err(trouble) if super::is_no_face(&trouble) => Ok(Vec::new()),
-            Err(trouble) => Err(self.service.explained(trouble).into()),
+            Err(error) if super::is_no_face_found(&error) => Ok(Vec::new()),
+            Err(error) => Err(self.service.with_remedy(error).into()),
         }
     }
 
@@ -63,11 +70,11 @@ impl FaceAnalyzer for RekognitionFaces {
     }
 }
 
-fn seen(detail: &FaceDetail, pixels: &Pixels, with_attributes: bool) -> Option<SeenFace> {
+fn detected_face(detail: &FaceDetail, pixels: &Pixels, with_attributes: bool) -> Option<DetectedFace> {
     let bounds = bounds(detail.bounding_box()?)?;
     let (across, down) = (bounds.width * pixels.width as f32, bounds.height * pixels.height as f32);
     let sharpness = detail.quality().and_then(|quality| quality.sharpness()).map_or(1.0, |sharpness| sharpness / 100.0);
-    Some(SeenFace {
+    Some(DetectedFace {
         bounds,
         landmarks: landmarks(detail),
         quality: Quality { size: across.min(down), sharpness, turn: turn(detail) },
@@ -78,7 +85,7 @@ fn seen(detail: &FaceDetail, pixels: &Pixels, with_attributes: bool) -> Option<S
     })
 }
 
-/// The box within the picture: a face at the edge may reach beyond it.
+/// Clips the box to the image: Rekognition's boxes may extend beyond the edges.
 pub(super) fn bounds(found: &BoundingBox) -> Option<FaceBox> {
     let (x, y) = (found.left()?, found.top()?);
     let (right, bottom) = ((x + found.width()?).min(1.0), (y + found.height()?).min(1.0));
@@ -86,7 +93,7 @@ pub(super) fn bounds(found: &BoundingBox) -> Option<FaceBox> {
     (right > x && bottom > y).then_some(FaceBox { x, y, width: right - x, height: bottom - y })
 }
 
-/// Eyes, nose and corners of the mouth; none where one is missing.
+/// Returns eyes, nose and mouth corners; empty if one is missing.
 fn landmarks(detail: &FaceDetail) -> Vec<Point> {
     let wanted = [
         LandmarkType::EyeLeft,
@@ -102,7 +109,7 @@ fn landmarks(detail: &FaceDetail) -> Vec<Point> {
     found.collect::<Option<Vec<Point>>>().unwrap_or_default()
 }
 
-/// How far the face looks away, sideways or up and down, whichever is more.
+/// Returns the larger of yaw and pitch, as a share of 90 degrees.
 fn turn(detail: &FaceDetail) -> Option<f32> {
     let pose = detail.pose()?;
     Some((pose.yaw()?.abs().max(pose.pitch()?.abs()) / 90.0).min(1.0))

@@ -1,11 +1,11 @@
-//! Rekognition: faces found and recognised by a service.
+//! Amazon Rekognition as face analyzer and as face collection.
 
 mod analyzer;
-mod attributes;
-mod collection;
-mod health;
-mod pace;
-mod sheet;
+mod contact_sheet;
+mod face_attributes;
+mod rate_limiter;
+mod rekognition_collection;
+mod service_health;
 
 use std::{error::Error, sync::Arc};
 
@@ -15,155 +15,163 @@ use aws_sdk_rekognition::{
     primitives::Blob,
     types::Image,
 };
-use sparks_engine::{AnalyzeError, Cpu, Darkroom, IndexError, Meter, Pixels};
+use sparks_engine::{AnalyzeError, CpuPool, DependencyError, ImageProcessor, IndexError, Meter, Pixels};
 
-pub use analyzer::RekognitionFaces;
-pub use collection::RekognitionCollection;
-use health::{Health, State, is_missing};
-use pace::Pace;
+pub use analyzer::RekognitionAnalyzer;
+use rate_limiter::RateLimiter;
+pub use rekognition_collection::RekognitionCollection;
+use service_health::{HealthState, ServiceHealth, is_collection_missing};
 
 use crate::{
     connect::Connection,
-    trouble::{Trouble, pauses},
+    error::AwsError,
+    retry::{backoff, log_retry},
 };
 
-/// As many bytes as the service takes of a picture, and as few pixels on a side.
-const MOST_BYTES: usize = 5 << 20;
-const LEAST_SIDE: u32 = 80;
+/// Limits of Rekognition for an image that is sent as bytes.
+const MAX_IMAGE_BYTES: usize = 5 << 20;
+const MIN_SIDE_PX: u32 = 80;
 
-/// The service, called no faster than it takes. Clones share what they know of it.
+/// A rate-limited client of Rekognition. Clones share rate limit and health.
 #[derive(Clone)]
 pub struct Rekognition(Arc<Inner>);
 
 struct Inner {
     client: Client,
     collection: String,
-    darkroom: Arc<dyn Darkroom>,
-    cpu: Cpu,
-    pace: Pace,
-    health: Health,
+    image_processor: Arc<dyn ImageProcessor>,
+    cpu: CpuPool,
+    rate_limiter: RateLimiter,
+    health: ServiceHealth,
     meter: Arc<dyn Meter>,
 }
 
 impl Rekognition {
-    /// The service behind this connection, with this collection, called at most so often a second.
+    /// Creates a client that uses this collection and makes at most this many calls per second of each operation.
     pub fn new(
         connection: &Connection,
         collection: &str,
-        calls_a_second: f64,
-        darkroom: Arc<dyn Darkroom>,
-        cpu: Cpu,
+        calls_per_second: f64,
+        image_processor: Arc<dyn ImageProcessor>,
+        cpu: CpuPool,
         meter: Arc<dyn Meter>,
     ) -> Self {
         Self(Arc::new(Inner {
             client: connection.rekognition(),
             collection: collection.to_owned(),
-            darkroom,
+            image_processor,
             cpu,
-            pace: Pace::new(calls_a_second),
-            health: Health::default(),
+            rate_limiter: RateLimiter::new(calls_per_second),
+            health: ServiceHealth::default(),
             meter,
         }))
     }
 
-    /// Calls when it is our turn, and again where the service has too much to do or stumbles, but not for long: whoever has
-    /// the message can wait longer.
-    async fn call<T, E, Fut>(&self, operation: &'static str, send: impl Fn() -> Fut) -> Result<T, Trouble>
+    /// Calls within the rate limit. Retries a few times if the call is throttled or the service is unavailable; longer
+    /// waits are left to the queue, which delivers the message again.
+    async fn call<T, E, Fut>(&self, operation: &'static str, send: impl Fn() -> Fut) -> Result<T, AwsError>
     where
         Fut: Future<Output = Result<T, SdkError<E>>>,
         E: ProvideErrorMetadata + Error + 'static,
     {
         const ATTEMPTS: usize = 5;
-        let mut pauses = pauses().skip(3).take(ATTEMPTS - 1);
+        let mut backoff = backoff().skip(3).take(ATTEMPTS - 1);
         loop {
-            self.0.pace.turn(operation).await;
+            self.0.rate_limiter.acquire(operation).await;
             self.count(operation);
             let with_collection = !["DetectFaces", "CompareFaces"].contains(&operation);
-            let trouble = match send().await {
+            let error = match send().await {
                 Ok(answer) => {
-                    self.0.health.is_well(with_collection);
+                    self.0.health.record_success(with_collection);
                     return Ok(answer);
                 }
-                Err(error) => Trouble::from(error),
+                Err(error) => AwsError::from(error),
             };
-            if trouble.is_busy() {
-                self.0.pace.slow_down(operation);
-            } else if trouble.status.is_some_and(|status| status < 500) {
-                match is_missing(&trouble) {
-                    true => self.0.health.is_ill(&trouble),
-                    // It has read what we asked.
-                    false => self.0.health.is_well(with_collection),
+            if error.is_throttled() {
+                self.0.rate_limiter.report_throttled(operation);
+            } else if error.status.is_some_and(|status| status < 500) {
+                match is_collection_missing(&error) {
+                    true => self.0.health.record_failure(&error),
+                    // The service answered: it rejected the request.
+                    false => self.0.health.record_success(with_collection),
                 }
-                return Err(trouble);
+                return Err(error);
             }
-            self.0.health.is_ill(&trouble);
-            match pauses.next() {
-                Some(pause) => tokio::time::sleep(pause).await,
-                None => return Err(trouble),
+            self.0.health.record_failure(&error);
+            match backoff.next() {
+                Some(pause) => {
+                    log_retry(&error, pause);
+                    tokio::time::sleep(pause).await;
+                }
+                None => return Err(error),
             }
         }
     }
 
     fn count(&self, operation: &'static str) {
-        self.0.meter.call(operation);
+        self.0.meter.record_call(operation);
     }
 
-    /// Whether it can be asked now. Costs a call only where the last one failed.
-    async fn check(&self) -> Result<(), Trouble> {
+    /// Checks whether the service is available. Makes a call only if the last one failed.
+    async fn check(&self) -> Result<(), AwsError> {
         match self.0.health.state() {
-            State::Well => Ok(()),
-            State::Resting(trouble) => Err(trouble),
-            State::Doubtful => {
+            HealthState::Healthy => Ok(()),
+            HealthState::Throttled(error) => Err(error),
+            HealthState::Unknown => {
                 self.count("DescribeCollection");
-                let asked = self.0.client.describe_collection().collection_id(&self.0.collection).send().await;
-                match asked.map_err(Trouble::from) {
+                let described = self.0.client.describe_collection().collection_id(&self.0.collection).send().await;
+                match described.map_err(AwsError::from) {
                     Ok(_) => {
-                        self.0.health.is_well(true);
+                        self.0.health.record_success(true);
                         Ok(())
                     }
-                    Err(trouble) => {
-                        self.0.health.is_ill(&trouble);
-                        Err(self.explained(trouble))
+                    Err(error) => {
+                        self.0.health.record_failure(&error);
+                        Err(self.with_remedy(error))
                     }
                 }
             }
         }
     }
 
-    /// What is to be seen, as the service takes it, with what else is known of it; nothing where there is nothing to see.
+    /// Encodes pixels as an image within Rekognition's limits. `cut` runs on the CPU pool and returns the pixels and a
+    /// value to pass on, or none if there is nothing to send.
     async fn image<T: Send + 'static>(
         &self,
-        show: impl FnOnce() -> Option<(Arc<Pixels>, T)> + Send + 'static,
+        cut: impl FnOnce() -> Option<(Arc<Pixels>, T)> + Send + 'static,
     ) -> Result<Option<(Image, T)>, String> {
-        let darkroom = Arc::clone(&self.0.darkroom);
-        let made = self.0.cpu.run(move || {
-            let Some((pixels, more)) = show() else { return Ok(None) };
-            darkroom.jpeg(&pixels, MOST_BYTES).map(|jpeg| Some((jpeg, more)))
+        let image_processor = Arc::clone(&self.0.image_processor);
+        let encoded = self.0.cpu.run(move || {
+            let Some((pixels, more)) = cut() else { return Ok(None) };
+            image_processor.encode_jpeg(&pixels, MAX_IMAGE_BYTES).map(|jpeg| Some((jpeg, more)))
         });
-        let made = made.await.map_err(|crash| crash.to_string())?.map_err(|rejection| rejection.message)?;
-        Ok(made.map(|(jpeg, more)| (Image::builder().bytes(Blob::new(jpeg)).build(), more)))
+        let encoded = encoded.await.map_err(|panic| panic.to_string())?.map_err(|rejection| rejection.message)?;
+        Ok(encoded.map(|(jpeg, more)| (Image::builder().bytes(Blob::new(jpeg)).build(), more)))
     }
 
-    /// The trouble, and what to do about it where we know.
-    fn explained(&self, trouble: Trouble) -> Trouble {
-        match is_missing(&trouble) {
+    /// Adds the remedy to an error about a missing collection.
+    fn with_remedy(&self, error: AwsError) -> AwsError {
+        match is_collection_missing(&error) {
             true => {
                 let collection = &self.0.collection;
-                let words = format!("there is no collection {collection}: make it with `sparks setup` ({trouble})");
-                Trouble { words, ..trouble }
+                let message = format!(
+                    "collection {collection} does not exist; create it with `sparks setup` ({})",
+                    error.message
+                );
+                AwsError { message, ..error }
             }
-            false => trouble.in_place("Rekognition"),
+            false => error,
         }
     }
 }
 
-/// Whether the service says that it sees nobody, which is an answer.
-fn is_no_face(trouble: &Trouble) -> bool {
-    trouble.is(&["InvalidParameterException"]) && trouble.words.to_lowercase().contains("no face")
+/// Returns whether Rekognition found no face in the image, which it reports as an invalid parameter.
+fn is_no_face_found(error: &AwsError) -> bool {
+    error.has_code(&["InvalidParameterException"]) && error.message.to_lowercase().contains("no face")
 }
 
-/// What no other attempt changes.
-const REFUSALS: [&str; 6] = [
+/// Error codes of a request that Rekognition rejects for good: a retry cannot succeed.
+const REJECTED_CODES: [&str; 6] = [
     "InvalidParameterException",
     "InvalidImageFormatException",
     "ImageTooLargeException",
@@ -172,24 +180,29 @@ const REFUSALS: [&str; 6] = [
     "SerializationException",
 ];
 
-impl From<Trouble> for IndexError {
-    fn from(trouble: Trouble) -> Self {
-        match trouble {
-            trouble if trouble.is_busy() => Self::Busy(trouble.words),
-            trouble if trouble.is_forbidden() => Self::Denied(trouble.denial()),
-            trouble if trouble.is(&REFUSALS) => Self::Refused(trouble.words),
-            trouble => Self::Unavailable(trouble.words),
+impl From<AwsError> for IndexError {
+    fn from(error: AwsError) -> Self {
+        match error {
+            error if error.is_throttled() => Self::Dependency(DependencyError::Throttled(error.to_string())),
+            error if error.is_access_denied() => {
+                Self::Dependency(DependencyError::AccessDenied(error.access_denied_reason()))
+            }
+            error if error.has_code(&REJECTED_CODES) => Self::Refused(error.to_string()),
+            error => Self::Dependency(DependencyError::Unavailable(error.to_string())),
         }
     }
 }
 
-impl From<Trouble> for AnalyzeError {
-    fn from(trouble: Trouble) -> Self {
-        match trouble {
-            trouble if trouble.is_forbidden() && !trouble.is_busy() => Self::Denied(trouble.denial()),
-            trouble if trouble.is(&REFUSALS) => Self::Refused(trouble.words),
-            // One operation may be away while another answers: no message is to blame.
-            trouble => Self::Busy(trouble.words),
+impl From<AwsError> for AnalyzeError {
+    fn from(error: AwsError) -> Self {
+        match error {
+            error if error.is_access_denied() && !error.is_throttled() => {
+                Self::Dependency(DependencyError::AccessDenied(error.access_denied_reason()))
+            }
+            error if error.has_code(&REJECTED_CODES) => Self::Refused(error.to_string()),
+            // One operation may be unavailable while others work, which checks do not reveal. As `Throttled` the failure
+            // spends no attempt of the message.
+            error => Self::Dependency(DependencyError::Throttled(error.to_string())),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The bucket, and whom it tells of new objects.
+//! The bucket and its event notifications.
 
 use aws_sdk_s3::{
     Client,
@@ -9,37 +9,39 @@ use aws_sdk_s3::{
     },
 };
 
-use super::Listener;
+use super::NotificationTarget;
 use crate::{
-    notified::covers,
-    trouble::{Trouble, once_seen, patiently},
+    bucket_notifications::covers,
+    error::AwsError,
+    retry::{retry_until_visible, with_retry},
 };
 
-/// Whether the bucket is there.
-pub(crate) async fn exists(client: &Client, bucket: &str) -> Result<bool, Trouble> {
-    match patiently(|| client.head_bucket().bucket(bucket).send()).await {
+/// Returns whether the bucket exists.
+pub(crate) async fn exists(client: &Client, bucket: &str) -> Result<bool, AwsError> {
+    match with_retry(|| client.head_bucket().bucket(bucket).send()).await {
         Ok(_) => Ok(true),
-        Err(trouble) if trouble.status == Some(404) => Ok(false),
-        Err(trouble) => Err(trouble),
+        Err(error) if error.status == Some(404) => Ok(false),
+        Err(error) => Err(error),
     }
 }
 
-/// Makes the bucket, in the region that we are in.
-pub(crate) async fn create(client: &Client, bucket: &str) -> Result<(), Trouble> {
+/// Creates the bucket in the region of the client.
+pub(crate) async fn create(client: &Client, bucket: &str) -> Result<(), AwsError> {
     let region = client.config().region().map(ToString::to_string).filter(|region| region != "us-east-1");
-    let place = region.map(|region| {
-        let place = BucketLocationConstraint::from(region.as_str());
-        CreateBucketConfiguration::builder().location_constraint(place).build()
+    // S3 rejects us-east-1 as a location constraint: it is the default.
+    let location = region.map(|region| {
+        let location = BucketLocationConstraint::from(region.as_str());
+        CreateBucketConfiguration::builder().location_constraint(location).build()
     });
-    let create = client.create_bucket().bucket(bucket).set_create_bucket_configuration(place);
-    patiently(|| create.clone().send()).await?;
+    let create = client.create_bucket().bucket(bucket).set_create_bucket_configuration(location);
+    with_retry(|| create.clone().send()).await?;
     Ok(())
 }
 
-/// What the bucket tells to whom.
-pub(crate) async fn notifications(client: &Client, bucket: &str) -> Result<NotificationConfiguration, Trouble> {
+/// Returns the event notifications of the bucket.
+pub(crate) async fn notifications(client: &Client, bucket: &str) -> Result<NotificationConfiguration, AwsError> {
     let get = || client.get_bucket_notification_configuration().bucket(bucket).send();
-    let found = patiently(get).await?;
+    let found = with_retry(get).await?;
     Ok(NotificationConfiguration::builder()
         .set_queue_configurations(found.queue_configurations)
         .set_topic_configurations(found.topic_configurations)
@@ -48,47 +50,47 @@ pub(crate) async fn notifications(client: &Client, bucket: &str) -> Result<Notif
         .build())
 }
 
-/// What a bucket tells that tells nobody.
-pub(crate) fn nothing() -> NotificationConfiguration {
+/// Returns an empty notification configuration.
+pub(crate) fn no_notifications() -> NotificationConfiguration {
     NotificationConfiguration::builder().build()
 }
 
-/// Whether the listener hears of objects that begin like this.
-pub(crate) fn tells(found: &NotificationConfiguration, listener: &Listener, prefix: &str) -> bool {
-    match listener {
-        Listener::Queue(arn) => {
+/// Returns whether the target is notified of all new objects with this key prefix.
+pub(crate) fn has_notification(found: &NotificationConfiguration, target: &NotificationTarget, prefix: &str) -> bool {
+    match target {
+        NotificationTarget::Queue(arn) => {
             let mut known = found.queue_configurations().iter().filter(|known| known.queue_arn() == arn);
             known.any(|known| covers(known.filter(), known.events(), prefix))
         }
-        Listener::Topic(arn) => {
+        NotificationTarget::Topic(arn) => {
             let mut known = found.topic_configurations().iter().filter(|known| known.topic_arn() == arn);
             known.any(|known| covers(known.filter(), known.events(), prefix))
         }
     }
 }
 
-/// From now on the listener hears of objects that begin like this, and everybody else of what they heard before.
-pub(crate) async fn tell(
+/// Adds a notification of objects with this key prefix to the existing ones: S3 replaces the whole configuration.
+pub(crate) async fn add_notification(
     client: &Client,
     bucket: &str,
     found: &NotificationConfiguration,
-    listener: &Listener,
+    target: &NotificationTarget,
     prefix: &str,
-) -> Result<NotificationConfiguration, Trouble> {
+) -> Result<NotificationConfiguration, AwsError> {
     let rule = FilterRule::builder().name(FilterRuleName::Prefix).value(prefix).build();
     let filter = NotificationConfigurationFilter::builder().key(S3KeyFilter::builder().filter_rules(rule).build());
     let events = [Event::from("s3:ObjectCreated:*"), Event::from("s3:ObjectRemoved:*")].to_vec();
     let id = format!("sparks-{}", prefix.trim_end_matches('/'));
     let mut wanted = found.clone();
-    match listener {
-        Listener::Queue(arn) => {
+    match target {
+        NotificationTarget::Queue(arn) => {
             let queue = QueueConfiguration::builder().id(id).queue_arn(arn).set_events(Some(events));
-            let queue = queue.filter(filter.build()).build().map_err(refused)?;
+            let queue = queue.filter(filter.build()).build()?;
             wanted.queue_configurations.get_or_insert_default().push(queue);
         }
-        Listener::Topic(arn) => {
+        NotificationTarget::Topic(arn) => {
             let topic = TopicConfiguration::builder().id(id).topic_arn(arn).set_events(Some(events));
-            let topic = topic.filter(filter.build()).build().map_err(refused)?;
+            let topic = topic.filter(filter.build()).build()?;
             wanted.topic_configurations.get_or_insert_default().push(topic);
         }
     }
@@ -96,12 +98,9 @@ pub(crate) async fn tell(
         let put = client.put_bucket_notification_configuration().bucket(bucket);
         put.notification_configuration(wanted.clone()).send()
     };
-    // S3 tries whether it may tell them, and a permission takes a while to be known.
-    let is_early = |trouble: &Trouble| trouble.is(&["InvalidArgument"]) && trouble.words.contains("destination");
-    once_seen(put, is_early).await?;
+    // S3 validates that it may send to the target, and a new permission takes a while to take effect.
+    let is_not_visible_yet =
+        |error: &AwsError| error.has_code(&["InvalidArgument"]) && error.message.contains("destination");
+    retry_until_visible(put, is_not_visible_yet).await?;
     Ok(wanted)
-}
-
-fn refused(error: aws_sdk_s3::error::BuildError) -> Trouble {
-    Trouble { code: None, status: None, words: error.to_string() }
 }

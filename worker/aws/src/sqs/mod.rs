@@ -1,13 +1,13 @@
-//! Work in SQS, standard and FIFO.
+//! The work queue on SQS, standard and FIFO.
 //!
-//! SQS counts every receive, keeps no time that a message was first seen, and takes any receipt for granted. So what has to
-//! wait, and is no attempt, goes back as a copy that carries its own count, name and time; and a lease is what this process
-//! got and has not lost: a receipt that ran out or was used is not offered to SQS again.
+//! SQS counts every receive, resets the sent time when a message is sent again, and accepts expired receipt handles. So a
+//! message that is deferred or released without counting an attempt is replaced by a copy, whose attributes hold its ID,
+//! sent time and attempts; and this process tracks its leases itself and never uses an expired receipt handle.
 
-mod deletions;
-mod lease;
-mod letters;
-mod message;
+mod dead_letters;
+mod deletion_batcher;
+mod leases;
+mod sqs_message;
 
 use std::time::{Duration, Instant};
 
@@ -16,59 +16,60 @@ use aws_sdk_sqs::{
     Client,
     types::{MessageSystemAttributeName, QueueAttributeName},
 };
-use sparks_engine::{Cause, Delivery, Depth, MessageId, Queue, QueueError, Settlement};
+use sparks_engine::{Cause, Delivery, DependencyError, MessageId, Queue, QueueDepth, QueueError, Settlement};
 
 use self::{
-    deletions::Deletions,
-    lease::{Lease, Leases},
-    message::{Envelope, GAVE_UP},
+    deletion_batcher::DeletionBatcher,
+    leases::{Lease, Leases},
+    sqs_message::{ReceivedSqsMessage, WORKERS_DIED},
 };
 use crate::{
     connect::Connection,
     names::{deduplication_id, is_fifo},
-    trouble::patiently,
+    retry::with_retry,
 };
 
-/// Which queues there are, by their URLs.
+/// The URLs of the queues.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Queues {
-    /// Where work comes from.
+pub struct QueueUrls {
+    /// The work queue.
     pub work: String,
-    /// Where copies wait that a FIFO queue cannot put off: a standard queue.
+    /// The standard queue for delayed copies, beside a FIFO work queue: SQS cannot delay single messages of a FIFO queue.
     pub waiting: Option<String>,
-    /// Where dead letters go.
+    /// The dead-letter queue.
     pub dead: String,
 }
 
-/// How long to wait for what.
+/// Visibility timeout and long polling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timing {
-    /// A lease that is not extended ends after this: whole seconds.
-    pub visibility: Duration,
-    /// How long to wait for a message: whole seconds, at most 20.
+    /// The visibility timeout of received messages, in whole seconds.
+    pub visibility_timeout: Duration,
+    /// The wait time of long polling, in whole seconds: at most 20.
     pub poll: Duration,
 }
 
-/// A queue in the cloud.
+/// A work queue with its dead-letter queue.
 pub struct SqsQueue {
     client: Client,
-    queues: Queues,
+    queues: QueueUrls,
     timing: Timing,
-    max_deaths: u32,
+    max_crashes: u32,
     leases: Leases,
-    deletions: Deletions,
-    /// Whoever looks through the dead letters has them all for a while: one at a time.
-    reading: tokio::sync::Mutex<Option<letters::Hand>>,
+    deletions: DeletionBatcher,
+    /// The dead letters that [`sparks_engine::DeadLetters::lease_all`] leased. The lock also serializes readers, who would hide
+    /// dead letters from each other.
+    leased_letters: tokio::sync::Mutex<Option<dead_letters::LeasedLetters>>,
 }
 
-/// As many messages as one request gets.
-const MOST: usize = 10;
-/// The longest that a message can be put off.
-const LONGEST_DELAY: Duration = Duration::from_secs(900);
-/// The longest that a lease can be.
-const LONGEST_LEASE: Duration = Duration::from_secs(43_200);
-/// What SQS calls a lease that is none.
-const LOST: [&str; 5] = [
+/// Messages per request, as SQS limits them.
+const MAX_BATCH: usize = 10;
+/// The longest delay of a message that SQS supports: 15 minutes.
+const MAX_DELAY: Duration = Duration::from_secs(900);
+/// The longest visibility timeout that SQS supports: 12 hours.
+const MAX_VISIBILITY_TIMEOUT: Duration = Duration::from_secs(43_200);
+/// Error codes of SQS for a receipt handle whose lease is lost.
+const LEASE_LOST_CODES: [&str; 5] = [
     "ReceiptHandleIsInvalid",
     "AWS.SimpleQueueService.MessageNotInflight",
     "MessageNotInflight",
@@ -76,32 +77,37 @@ const LOST: [&str; 5] = [
     "InvalidIdFormat",
 ];
 
+/// Error codes of SQS for a queue that does not exist: the AWS JSON protocol and the query protocol differ.
+pub(crate) const QUEUE_MISSING_CODES: [&str; 2] = ["QueueDoesNotExist", "AWS.SimpleQueueService.NonExistentQueue"];
+
 impl SqsQueue {
-    /// Works on these queues. What waits, is received so often and never settled is a dead letter; in the queue of work
-    /// SQS itself sees to that. Must be called within a runtime.
-    pub fn new(connection: &Connection, queues: Queues, timing: Timing, max_deaths: u32) -> Self {
+    /// Creates the adapter of these queues. A message of the waiting queue that is received more than `max_crashes` times
+    /// without being settled becomes a dead letter; for the work queue the redrive policy does that. Must be called within
+    /// a runtime.
+    pub fn new(connection: &Connection, queues: QueueUrls, timing: Timing, max_crashes: u32) -> Self {
         let client = connection.sqs();
-        let deletions = Deletions::start(client.clone());
-        let leases = Leases::new(timing.visibility);
-        Self { client, queues, timing, max_deaths, leases, deletions, reading: tokio::sync::Mutex::default() }
+        let deletions = DeletionBatcher::start(client.clone());
+        let leases = Leases::new(timing.visibility_timeout);
+        Self { client, queues, timing, max_crashes, leases, deletions, leased_letters: tokio::sync::Mutex::default() }
     }
 
-    /// The URL of a queue.
+    /// Returns the URL of a queue that is given by name or URL.
     pub async fn url(connection: &Connection, name: &str) -> Result<String, QueueError> {
         if name.starts_with("https://") || name.starts_with("http://") {
             return Ok(name.to_owned());
         }
         let client = connection.sqs();
-        match patiently(|| client.get_queue_url().queue_name(name).send()).await {
-            Ok(answer) => answer.queue_url.ok_or_else(|| QueueError::Unavailable(format!("queue {name} has no URL"))),
-            Err(trouble) if trouble.is(&["QueueDoesNotExist", "AWS.SimpleQueueService.NonExistentQueue"]) => {
-                Err(QueueError::Unavailable(format!("there is no queue {name}: make it with `sparks setup`")))
+        let unavailable = |message: String| QueueError::Dependency(DependencyError::Unavailable(message));
+        match with_retry(|| client.get_queue_url().queue_name(name).send()).await {
+            Ok(answer) => answer.queue_url.ok_or_else(|| unavailable(format!("queue {name} has no URL"))),
+            Err(error) if error.has_code(&QUEUE_MISSING_CODES) => {
+                Err(unavailable(format!("queue {name} does not exist; create it with `sparks setup`")))
             }
-            Err(trouble) => Err(trouble.in_place(&format!("queue {name}")).into()),
+            Err(error) => Err(error.with_context(&format!("queue {name}")).into()),
         }
     }
 
-    /// How long one poll lasts: where there are two queues, neither is to hold up the other.
+    /// Returns the wait time of one poll: short if there are two queues, so that neither delays the other.
     fn poll(&self) -> Duration {
         if self.queues.waiting.is_some() { self.timing.poll.min(Duration::from_secs(1)) } else { self.timing.poll }
     }
@@ -109,32 +115,32 @@ impl SqsQueue {
     async fn receive_from(&self, url: &str, most: usize, poll: Duration) -> Result<Vec<Delivery>, QueueError> {
         let (mut deliveries, mut poll) = (Vec::new(), poll);
         while deliveries.len() < most {
-            let wanted = (most - deliveries.len()).min(MOST);
+            let wanted = (most - deliveries.len()).min(MAX_BATCH);
             let receive = || {
                 self.client
                     .receive_message()
                     .queue_url(url)
                     .max_number_of_messages(i32::try_from(wanted).unwrap_or(1))
                     .wait_time_seconds(seconds(poll, poll))
-                    .visibility_timeout(seconds(self.timing.visibility, LONGEST_LEASE))
+                    .visibility_timeout(seconds(self.timing.visibility_timeout, MAX_VISIBILITY_TIMEOUT))
                     .message_system_attribute_names(MessageSystemAttributeName::All)
                     .message_attribute_names("All")
                     .send()
             };
-            let received = patiently(receive).await?.messages.unwrap_or_default();
-            let until = Instant::now() + self.timing.visibility;
+            let received = with_retry(receive).await?.messages.unwrap_or_default();
+            let until = Instant::now() + self.timing.visibility_timeout;
             let got = received.len();
             for message in received {
-                let Some(envelope) = Envelope::open(message) else { continue };
-                let lease = Lease { url: url.to_owned(), until, group: envelope.group.clone() };
-                if self.is_deadly(url, &envelope) {
-                    self.give_up(envelope, &lease).await;
+                let Some(message) = ReceivedSqsMessage::parse(message) else { continue };
+                let lease = Lease { url: url.to_owned(), until, group: message.group.clone() };
+                if self.exceeds_max_crashes(url, &message) {
+                    self.dead_letter_after_crashes(message, &lease).await;
                     continue;
                 }
-                self.leases.begin(&envelope.delivery.receipt, lease);
-                deliveries.push(envelope.delivery);
+                self.leases.begin(&message.delivery.receipt, lease);
+                deliveries.push(message.delivery);
             }
-            // What is left over comes with the next call; there is no use in waiting for it.
+            // Further requests only take messages that are visible now.
             poll = Duration::ZERO;
             if got < wanted {
                 break;
@@ -143,40 +149,53 @@ impl SqsQueue {
         Ok(deliveries)
     }
 
-    /// Whether every worker that had it died. The letters of a FIFO queue are in a FIFO queue, and SQS moves nothing there
-    /// from the standard one in which copies wait: so it is for whoever receives it once too often.
-    fn is_deadly(&self, url: &str, envelope: &Envelope) -> bool {
-        self.queues.waiting.as_deref() == Some(url) && envelope.counted > self.max_deaths
+    /// Returns whether a message of the waiting queue was delivered too often without being settled: its workers died. The
+    /// waiting queue has no redrive policy, because the dead-letter queue of a FIFO queue is FIFO, and SQS requires the
+    /// dead-letter queue of a standard queue to be standard.
+    fn exceeds_max_crashes(&self, url: &str, message: &ReceivedSqsMessage) -> bool {
+        self.queues.waiting.as_deref() == Some(url) && message.receives_of_copy > self.max_crashes
     }
 
-    /// Does what SQS does with such a message elsewhere. Where that fails, it comes again.
-    async fn give_up(&self, Envelope { delivery, counted, .. }: Envelope, lease: &Lease) {
-        // Up to the last who died of it, however often it comes: so a letter that is sent again is known for the same.
-        let receives = delivery.receives - counted + self.max_deaths;
+    /// Does what the redrive policy does for the work queue. If it fails, the message is delivered again.
+    async fn dead_letter_after_crashes(
+        &self,
+        ReceivedSqsMessage { delivery, receives_of_copy, .. }: ReceivedSqsMessage,
+        lease: &Lease,
+    ) {
+        // Independent of how often this is retried, so that a FIFO queue drops a dead letter that is sent twice.
+        let receives = delivery.receives - receives_of_copy + self.max_crashes;
         let delivery = Delivery { receives, ..delivery };
-        if let Err(error) = self.bury(&delivery, lease, Cause::WorkerDied.code(), GAVE_UP).await {
-            tracing::warn!(message_id = %delivery.id.0, %error, "workers die of a message that cannot be buried");
+        if let Err(error) = self.move_to_dead_letters(&delivery, lease, Cause::WorkerDied.code(), WORKERS_DIED).await {
+            tracing::warn!(
+                service = "SQS",
+                operation = "SendMessage",
+                message_id = %delivery.id.0,
+                receives,
+                %error,
+                "failed to dead-letter a message whose workers crashed; retried at its next delivery"
+            );
         }
     }
 
-    /// Sends a copy that is the same message to whoever receives it, and no attempt the more.
-    async fn send_copy(&self, delivery: &Delivery, lease: &Lease, after: Duration) -> Result<(), QueueError> {
-        let spent = delivery.receives.saturating_sub(1);
+    /// Replaces the message by a copy with the same ID, delivered after this delay, without counting an attempt.
+    async fn replace_by_copy(&self, delivery: &Delivery, lease: &Lease, after: Duration) -> Result<(), QueueError> {
+        let attempts = delivery.receives.saturating_sub(1);
         let url = self.queues.waiting.as_deref().unwrap_or(&self.queues.work);
         if is_fifo(url) {
-            // Nothing is put off there, and a copy would stand behind its own group: it comes again when its lease ends.
+            // SQS cannot delay single messages of a FIFO queue, and a copy would queue behind its own message group. So the
+            // message itself is delivered again when its visibility timeout ends.
             return self.change_visibility(delivery, lease, after).await;
         }
         let send = self.client.send_message().queue_url(url).message_body(&delivery.body);
-        let send = send.delay_seconds(seconds(after, LONGEST_DELAY));
-        let send = send.set_message_attributes(Some(message::copied(delivery, spent)?));
-        patiently(|| send.clone().send()).await?;
+        let send = send.delay_seconds(seconds(after, MAX_DELAY));
+        let send = send.set_message_attributes(Some(sqs_message::copy_attributes(delivery, attempts)?));
+        with_retry(|| send.clone().send()).await?;
         self.delete(delivery, lease).await
     }
 
     async fn delete(&self, delivery: &Delivery, lease: &Lease) -> Result<(), QueueError> {
         match self.deletions.delete(&lease.url, &delivery.receipt).await {
-            Err(trouble) if trouble.is(&LOST) => Err(QueueError::LeaseLost(delivery.id.clone())),
+            Err(error) if error.has_code(&LEASE_LOST_CODES) => Err(QueueError::LeaseLost(delivery.id.clone())),
             done => Ok(done?),
         }
     }
@@ -184,23 +203,35 @@ impl SqsQueue {
     async fn change_visibility(&self, delivery: &Delivery, lease: &Lease, to: Duration) -> Result<(), QueueError> {
         let change = || {
             let change = self.client.change_message_visibility().queue_url(&lease.url);
-            change.receipt_handle(&delivery.receipt).visibility_timeout(seconds(to, LONGEST_LEASE)).send()
+            change.receipt_handle(&delivery.receipt).visibility_timeout(seconds(to, MAX_VISIBILITY_TIMEOUT)).send()
         };
-        match patiently(change).await {
-            Err(trouble) if trouble.is(&LOST) => Err(QueueError::LeaseLost(delivery.id.clone())),
+        match with_retry(change).await {
+            Err(error) if error.has_code(&LEASE_LOST_CODES) => Err(QueueError::LeaseLost(delivery.id.clone())),
             done => Ok(done.map(drop)?),
         }
     }
 
-    async fn bury(&self, delivery: &Delivery, lease: &Lease, cause: &str, reason: &str) -> Result<(), QueueError> {
+    async fn move_to_dead_letters(
+        &self,
+        delivery: &Delivery,
+        lease: &Lease,
+        cause: &str,
+        reason: &str,
+    ) -> Result<(), QueueError> {
         let (dead, fifo) = (&self.queues.dead, is_fifo(&self.queues.dead));
         let send = self.client.send_message().queue_url(dead).message_body(&delivery.body);
-        // Each in a group of its own, so that all of them can be listed.
+        // Each in a message group of its own: SQS delivers no other message of a group while one is in flight, and all of them
+        // must be listed.
         let send = send.set_message_group_id(fifo.then(|| deduplication_id(&delivery.id.0)));
-        let once = format!("{}/{}", delivery.id.0, delivery.receives);
-        let send = send.set_message_deduplication_id(fifo.then(|| deduplication_id(&once)));
-        let send = send.set_message_attributes(Some(message::buried(delivery, lease.group.as_deref(), cause, reason)?));
-        patiently(|| send.clone().send()).await?;
+        let deduplication = format!("{}/{}", delivery.id.0, delivery.receives);
+        let send = send.set_message_deduplication_id(fifo.then(|| deduplication_id(&deduplication)));
+        let send = send.set_message_attributes(Some(sqs_message::dead_letter_attributes(
+            delivery,
+            lease.group.as_deref(),
+            cause,
+            reason,
+        )?));
+        with_retry(|| send.clone().send()).await?;
         self.delete(delivery, lease).await
     }
 
@@ -211,22 +242,22 @@ impl SqsQueue {
         };
         let names = [Waiting, Leased, Delayed];
         let get = || self.client.get_queue_attributes().queue_url(url).set_attribute_names(Some(names.to_vec())).send();
-        let found = patiently(get).await?.attributes.unwrap_or_default();
+        let found = with_retry(get).await?.attributes.unwrap_or_default();
         Ok(names.map(|name| found.get(&name).and_then(|count| count.parse().ok()).unwrap_or_default()))
     }
 }
 
 #[async_trait]
 impl Queue for SqsQueue {
-    /// A FIFO queue drops what was sent under the same name within five minutes; a standard one delivers it again.
+    /// A FIFO queue drops a message with the same deduplication ID for five minutes; a standard queue delivers it again.
     async fn send(&self, body: &str, deduplication: &str) -> Result<MessageId, QueueError> {
         let (url, fifo) = (&self.queues.work, is_fifo(&self.queues.work));
-        let id = message::new_id();
+        let id = sqs_message::new_id();
         let send = self.client.send_message().queue_url(url).message_body(body);
         let send = send.set_message_group_id(fifo.then(|| deduplication_id(deduplication)));
         let send = send.set_message_deduplication_id(fifo.then(|| deduplication_id(deduplication)));
-        let send = send.set_message_attributes(Some(message::named(&id, deduplication)?));
-        patiently(|| send.clone().send()).await?;
+        let send = send.set_message_attributes(Some(sqs_message::new_message_attributes(&id, deduplication)?));
+        with_retry(|| send.clone().send()).await?;
         Ok(id)
     }
 
@@ -243,14 +274,14 @@ impl Queue for SqsQueue {
         Ok(deliveries)
     }
 
-    fn waits(&self) -> Duration {
+    fn wait_time(&self) -> Duration {
         self.poll()
     }
 
     async fn extend(&self, delivery: &Delivery) -> Result<(), QueueError> {
         let lease = self.leases.held(delivery)?;
-        let until = Instant::now() + self.timing.visibility;
-        self.change_visibility(delivery, &lease, self.timing.visibility).await?;
+        let until = Instant::now() + self.timing.visibility_timeout;
+        self.change_visibility(delivery, &lease, self.timing.visibility_timeout).await?;
         self.leases.extend(&delivery.receipt, until);
         Ok(())
     }
@@ -258,19 +289,21 @@ impl Queue for SqsQueue {
     async fn settle(&self, delivery: Delivery, settlement: Settlement) -> Result<(), QueueError> {
         let lease = self.leases.held(&delivery)?;
         match settlement {
-            Settlement::Done => self.delete(&delivery, &lease).await,
+            Settlement::Acknowledge => self.delete(&delivery, &lease).await,
             Settlement::Retry(after) => self.change_visibility(&delivery, &lease, after).await,
-            Settlement::Wait(after) => self.send_copy(&delivery, &lease, after).await,
-            Settlement::Release => self.send_copy(&delivery, &lease, Duration::ZERO).await,
-            Settlement::DeadLetter { cause, reason } => self.bury(&delivery, &lease, cause.code(), &reason).await,
+            Settlement::Defer(after) => self.replace_by_copy(&delivery, &lease, after).await,
+            Settlement::Release => self.replace_by_copy(&delivery, &lease, Duration::ZERO).await,
+            Settlement::DeadLetter { cause, reason } => {
+                self.move_to_dead_letters(&delivery, &lease, cause.code(), &reason).await
+            }
         }?;
         self.leases.end(&delivery.receipt);
         Ok(())
     }
 
-    /// What is put off by a lease counts as leased. SQS does not tell how old the oldest message is.
-    async fn depth(&self) -> Result<Depth, QueueError> {
-        let mut depth = Depth::default();
+    /// Counts messages that are delayed by a visibility timeout as leased. SQS does not return the age of the oldest message.
+    async fn depth(&self) -> Result<QueueDepth, QueueError> {
+        let mut depth = QueueDepth::default();
         for url in [Some(&self.queues.work), self.queues.waiting.as_ref()].into_iter().flatten() {
             let [waiting, leased, delayed] = self.counts(url).await?;
             depth.waiting += waiting;
@@ -282,12 +315,12 @@ impl Queue for SqsQueue {
     }
 }
 
-/// Whole seconds, rounded up, up to the most that is allowed.
-fn seconds(duration: Duration, most: Duration) -> i32 {
-    let whole = duration.min(most).as_millis().div_ceil(1000);
+/// Returns whole seconds, rounded up, at most `max`.
+fn seconds(duration: Duration, max: Duration) -> i32 {
+    let whole = duration.min(max).as_millis().div_ceil(1000);
     i32::try_from(whole).unwrap_or(i32::MAX)
 }
 
-fn refused(error: impl std::fmt::Display) -> QueueError {
-    QueueError::Unavailable(error.to_string())
+fn invalid_request(error: impl std::fmt::Display) -> QueueError {
+    QueueError::Dependency(DependencyError::Unavailable(error.to_string()))
 }

@@ -1,58 +1,60 @@
-//! Looking for the face of one photo in another.
+//! Comparing the largest face of one photo with the faces of another.
 
 use serde_json::{Value, json};
 
-use super::{Circumstances, Desk, Operation};
+use super::{Operation, RequestContext, ServiceContext};
 use crate::{
-    detail::{bounding_box, compared, confidence},
-    fields,
-    filter::Filter,
-    looker::{Sight, no_face},
-    members::Members,
-    model::DEFAULT_THRESHOLD,
-    photo::Photo,
-    refusal::Refusal,
+    api_error::ApiError,
+    face_detail::{bounding_box, compared_face, confidence},
+    face_model::DEFAULT_THRESHOLD,
+    member_reader::MemberReader,
+    photo_analyzer::{AnalyzedFace, no_face},
+    quality_filter::QualityFilter,
+    request_image::RequestImage,
+    request_members,
 };
 
 pub struct CompareFaces {
-    source: Photo,
-    target: Photo,
+    source: RequestImage,
+    target: RequestImage,
     threshold: f32,
-    filter: Filter,
+    filter: QualityFilter,
 }
 
 impl Operation for CompareFaces {
-    fn read(members: &mut Members) -> Result<Self, Refusal> {
+    fn read(members: &mut MemberReader) -> Result<Self, ApiError> {
         Ok(Self {
-            source: Photo::read(members, "SourceImage")?,
-            target: Photo::read(members, "TargetImage")?,
+            source: RequestImage::read(members, "SourceImage")?,
+            target: RequestImage::read(members, "TargetImage")?,
             threshold: members.percent("SimilarityThreshold")?.unwrap_or(DEFAULT_THRESHOLD),
-            filter: fields::filter(members)?.unwrap_or(Filter::None),
+            filter: request_members::quality_filter(members)?.unwrap_or(QualityFilter::None),
         })
     }
 
-    fn perform(self, desk: &Desk, _: &Circumstances) -> Result<Value, Refusal> {
-        let (source, target) = (self.source.file()?, self.target.file()?);
-        let source = desk.looker.largest(&source)?;
-        if !self.filter.admits(&source.face) {
+    fn perform(self, context: &ServiceContext, _: &RequestContext) -> Result<Value, ApiError> {
+        let (source, target) = (self.source.into_file()?, self.target.into_file()?);
+        let source = context.analyzer.largest(&source)?;
+        if !self.filter.accepts(&source.face) {
             return Err(no_face());
         }
-        let alike = |sight: &Sight| match (&source.face.signature, &sight.face.signature) {
-            (Some(one), Some(other)) => desk.model.similarity(one, other),
+        let similarity = |analyzed: &AnalyzedFace| match (&source.face.signature, &analyzed.face.signature) {
+            (Some(one), Some(other)) => context.model.similarity(one, other),
             _ => 0.0,
         };
-        let faces = desk.looker.look(&target)?.into_iter().filter(|sight| self.filter.admits(&sight.face));
-        let faces = faces.map(|sight| (alike(&sight), sight));
-        let (mut same, others): (Vec<_>, Vec<_>) = faces.partition(|(similarity, _)| *similarity >= self.threshold);
-        same.sort_by(|a, b| b.0.total_cmp(&a.0));
-        let matched = |(similarity, sight): &(f32, Sight)| json!({ "Similarity": similarity, "Face": compared(sight) });
+        let faces =
+            context.analyzer.analyze(&target)?.into_iter().filter(|analyzed| self.filter.accepts(&analyzed.face));
+        let faces = faces.map(|analyzed| (similarity(&analyzed), analyzed));
+        let (mut matches, unmatched): (Vec<_>, Vec<_>) =
+            faces.partition(|(similarity, _)| *similarity >= self.threshold);
+        matches.sort_by(|a, b| b.0.total_cmp(&a.0));
+        let to_match = |(similarity, analyzed): &(f32, AnalyzedFace)| json!({ "Similarity": similarity, "Face": compared_face(analyzed) });
         Ok(json!({
             "SourceImageFace": {
                 "BoundingBox": bounding_box(source.face.bounds),
                 "Confidence": confidence(&source.face),
             },
-            "FaceMatches": same.iter().map(matched).collect::<Vec<_>>(),
-            "UnmatchedFaces": others.iter().map(|(_, sight)| compared(sight)).collect::<Vec<_>>(),
+            "FaceMatches": matches.iter().map(to_match).collect::<Vec<_>>(),
+            "UnmatchedFaces": unmatched.iter().map(|(_, analyzed)| compared_face(analyzed)).collect::<Vec<_>>(),
         }))
     }
 }

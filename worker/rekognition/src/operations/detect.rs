@@ -1,28 +1,31 @@
-//! Describing the faces of a photo.
+//! Detecting the faces of a photo.
 
 use serde_json::{Value, json};
 
-use super::{Circumstances, Desk, Operation};
+use super::{Operation, RequestContext, ServiceContext};
 use crate::{
-    detail::{Wanted, detail},
-    members::Members,
-    photo::Photo,
-    refusal::Refusal,
+    api_error::ApiError,
+    face_detail::{RequestedAttributes, face_detail},
+    member_reader::MemberReader,
+    request_image::RequestImage,
 };
 
 pub struct DetectFaces {
-    photo: Photo,
-    wanted: Wanted,
+    image: RequestImage,
+    attributes: RequestedAttributes,
 }
 
 impl Operation for DetectFaces {
-    fn read(members: &mut Members) -> Result<Self, Refusal> {
-        Ok(Self { photo: Photo::read(members, "Image")?, wanted: Wanted::read(members, "Attributes")? })
+    fn read(members: &mut MemberReader) -> Result<Self, ApiError> {
+        Ok(Self {
+            image: RequestImage::read(members, "Image")?,
+            attributes: RequestedAttributes::read(members, "Attributes")?,
+        })
     }
 
-    fn perform(self, desk: &Desk, _: &Circumstances) -> Result<Value, Refusal> {
-        let faces = desk.looker.look(&self.photo.file()?)?;
-        let details: Vec<Value> = faces.iter().map(|sight| detail(sight, &self.wanted)).collect();
+    fn perform(self, context: &ServiceContext, _: &RequestContext) -> Result<Value, ApiError> {
+        let faces = context.analyzer.analyze(&self.image.into_file()?)?;
+        let details: Vec<Value> = faces.iter().map(|analyzed| face_detail(analyzed, &self.attributes)).collect();
         Ok(json!({ "FaceDetails": details }))
     }
 }

@@ -4,78 +4,79 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
-use super::{Circumstances, Desk, Operation};
+use super::{Operation, RequestContext, ServiceContext};
 use crate::{
-    collection::{KeptFace, keep},
-    detail::{Wanted, detail},
-    fields,
-    filter::Filter,
-    looker::Sight,
-    members::Members,
-    photo::Photo,
-    refusal::Refusal,
+    api_error::ApiError,
+    face_detail::{RequestedAttributes, face_detail},
+    indexed_faces::{IndexedFace, to_indexed_face},
+    member_reader::MemberReader,
+    photo_analyzer::AnalyzedFace,
+    quality_filter::QualityFilter,
+    request_image::RequestImage,
+    request_members,
 };
 
 pub struct IndexFaces {
     collection: String,
-    photo: Photo,
-    external: Option<String>,
-    wanted: Wanted,
-    most: usize,
-    filter: Filter,
+    image: RequestImage,
+    external_id: Option<String>,
+    attributes: RequestedAttributes,
+    max: usize,
+    filter: QualityFilter,
 }
 
-/// What becomes of the faces of a photo.
+/// The faces of a photo to be indexed, and the others with the reasons.
 #[derive(Default)]
-struct Sorted {
-    kept: Vec<(Sight, KeptFace)>,
-    left: Vec<(Sight, Vec<&'static str>)>,
+struct Selection {
+    indexed: Vec<(AnalyzedFace, IndexedFace)>,
+    unindexed: Vec<(AnalyzedFace, Vec<&'static str>)>,
 }
 
 impl Operation for IndexFaces {
-    fn read(members: &mut Members) -> Result<Self, Refusal> {
+    fn read(members: &mut MemberReader) -> Result<Self, ApiError> {
         Ok(Self {
-            collection: fields::collection(members)?,
-            photo: Photo::read(members, "Image")?,
-            external: fields::external(members)?,
-            wanted: Wanted::read(members, "DetectionAttributes")?,
-            most: fields::most(members, i64::MAX)?.unwrap_or(usize::MAX),
-            filter: fields::filter(members)?.unwrap_or(Filter::Auto),
+            collection: request_members::collection_id(members)?,
+            image: RequestImage::read(members, "Image")?,
+            external_id: request_members::external_image_id(members)?,
+            attributes: RequestedAttributes::read(members, "DetectionAttributes")?,
+            max: request_members::max_faces(members, i64::MAX)?.unwrap_or(usize::MAX),
+            filter: request_members::quality_filter(members)?.unwrap_or(QualityFilter::Auto),
         })
     }
 
-    fn perform(mut self, desk: &Desk, _: &Circumstances) -> Result<Value, Refusal> {
-        let file = std::mem::replace(&mut self.photo, Photo::Unclear).file()?;
-        // Before the photo is looked at, which takes a while.
-        desk.shelf.ask(&self.collection, |_| ())?;
+    fn perform(mut self, context: &ServiceContext, _: &RequestContext) -> Result<Value, ApiError> {
+        let file = std::mem::replace(&mut self.image, RequestImage::Invalid).into_file()?;
+        // Fails early: analyzing the photo is expensive.
+        context.collections.read(&self.collection, |_| ())?;
         let image = Uuid::new_v5(&Uuid::NAMESPACE_OID, &Sha256::digest(&file));
-        let Sorted { kept, left } = self.sort(desk.looker.look(&file)?, image);
-        let (sights, faces): (Vec<Sight>, Vec<KeptFace>) = kept.into_iter().unzip();
-        let faces = desk.shelf.add(&self.collection, faces, |id, face| face.describe(id, &desk.model))?;
-        let record =
-            |(face, sight): (&Value, &Sight)| json!({ "Face": face, "FaceDetail": detail(sight, &self.wanted) });
-        let unindexed = |(sight, reasons): &(Sight, Vec<&str>)| json!({ "Reasons": reasons, "FaceDetail": detail(sight, &self.wanted) });
+        let Selection { indexed, unindexed } = self.select(context.analyzer.analyze(&file)?, image);
+        let (details, faces): (Vec<AnalyzedFace>, Vec<IndexedFace>) = indexed.into_iter().unzip();
+        let faces = context.collections.add(&self.collection, faces, |id, face| face.describe(id, &context.model))?;
+        let record = |(face, analyzed): (&Value, &AnalyzedFace)| json!({ "Face": face, "FaceDetail": face_detail(analyzed, &self.attributes) });
+        let to_unindexed = |(analyzed, reasons): &(AnalyzedFace, Vec<&str>)| json!({ "Reasons": reasons, "FaceDetail": face_detail(analyzed, &self.attributes) });
         Ok(json!({
-            "FaceRecords": faces.iter().zip(&sights).map(record).collect::<Vec<_>>(),
-            "FaceModelVersion": desk.model.version(),
-            "UnindexedFaces": left.iter().map(unindexed).collect::<Vec<_>>(),
+            "FaceRecords": faces.iter().zip(&details).map(record).collect::<Vec<_>>(),
+            "FaceModelVersion": context.model.version(),
+            "UnindexedFaces": unindexed.iter().map(to_unindexed).collect::<Vec<_>>(),
         }))
     }
 }
 
 impl IndexFaces {
-    /// The largest of the faces that are good enough are kept.
-    fn sort(&self, sights: Vec<Sight>, image: Uuid) -> Sorted {
-        let mut sorted = Sorted::default();
-        for sight in sights {
-            let reasons = self.filter.reasons(&sight.face);
-            match keep(&sight, image, self.external.as_deref()) {
-                _ if !reasons.is_empty() => sorted.left.push((sight, reasons)),
-                None => sorted.left.push((sight, vec!["LOW_FACE_QUALITY"])),
-                Some(_) if sorted.kept.len() >= self.most => sorted.left.push((sight, vec!["EXCEEDS_MAX_FACES"])),
-                Some(face) => sorted.kept.push((sight, face)),
+    /// Selects the largest faces of sufficient quality.
+    fn select(&self, faces: Vec<AnalyzedFace>, image: Uuid) -> Selection {
+        let mut selection = Selection::default();
+        for analyzed in faces {
+            let reasons = self.filter.reasons(&analyzed.face);
+            match to_indexed_face(&analyzed, image, self.external_id.as_deref()) {
+                _ if !reasons.is_empty() => selection.unindexed.push((analyzed, reasons)),
+                None => selection.unindexed.push((analyzed, vec!["LOW_FACE_QUALITY"])),
+                Some(_) if selection.indexed.len() >= self.max => {
+                    selection.unindexed.push((analyzed, vec!["EXCEEDS_MAX_FACES"]))
+                }
+                Some(face) => selection.indexed.push((analyzed, face)),
             }
         }
-        sorted
+        selection
     }
 }

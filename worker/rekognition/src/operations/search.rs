@@ -1,73 +1,73 @@
-//! Finding faces of a collection that are like another.
+//! Searching the faces of a collection that match a face.
 
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::{Circumstances, Desk, Operation};
+use super::{Operation, RequestContext, ServiceContext};
 use crate::{
-    collection::{Collection, KeptFace, likest},
-    detail::{bounding_box, confidence},
-    fields,
-    filter::Filter,
-    looker::no_face,
-    members::Members,
-    model::DEFAULT_THRESHOLD,
-    photo::Photo,
-    refusal::{Kind, Refusal},
+    api_error::{ApiError, ErrorCode},
+    face_detail::{bounding_box, confidence},
+    face_model::DEFAULT_THRESHOLD,
+    indexed_faces::{Collection, IndexedFace, nearest_faces},
+    member_reader::MemberReader,
+    photo_analyzer::no_face,
+    quality_filter::QualityFilter,
+    request_image::RequestImage,
+    request_members,
 };
 
-/// So many are found where nobody says how many.
-const MOST: usize = 80;
+/// Default of `MaxFaces`.
+const DEFAULT_FACES: usize = 80;
 
-/// How many faces, and how alike.
-struct Limits {
-    most: usize,
+/// The maximum number of matches and their minimum similarity.
+struct MatchLimits {
+    max: usize,
     threshold: f32,
 }
 
-impl Limits {
-    fn read(members: &mut Members) -> Result<Self, Refusal> {
+impl MatchLimits {
+    fn read(members: &mut MemberReader) -> Result<Self, ApiError> {
         Ok(Self {
-            most: fields::most(members, fields::MOST_FACES)?.unwrap_or(MOST),
+            max: request_members::max_faces(members, request_members::MAX_FACES)?.unwrap_or(DEFAULT_FACES),
             threshold: members.percent("FaceMatchThreshold")?.unwrap_or(DEFAULT_THRESHOLD),
         })
     }
 }
 
-/// The faces that a search can find by now.
-fn visible(collection: &Collection, delay: Duration) -> impl Iterator<Item = (Uuid, &KeptFace)> {
-    let seen = move |face: &KeptFace| face.since.is_none_or(|since| since.elapsed() >= delay);
-    collection.faces.iter().filter(move |(_, face)| seen(face)).map(|(id, face)| (*id, face))
+/// Returns the faces that are searchable, given the simulated delay after indexing.
+fn searchable(collection: &Collection, delay: Duration) -> impl Iterator<Item = (Uuid, &IndexedFace)> {
+    let is_searchable = move |face: &IndexedFace| face.indexed_at.is_none_or(|time| time.elapsed() >= delay);
+    collection.faces.iter().filter(move |(_, face)| is_searchable(face)).map(|(id, face)| (*id, face))
 }
 
 pub struct SearchFaces {
     collection: String,
     face: Uuid,
-    limits: Limits,
+    limits: MatchLimits,
 }
 
 impl Operation for SearchFaces {
-    fn read(members: &mut Members) -> Result<Self, Refusal> {
+    fn read(members: &mut MemberReader) -> Result<Self, ApiError> {
         Ok(Self {
-            collection: fields::collection(members)?,
-            face: fields::face(members)?,
-            limits: Limits::read(members)?,
+            collection: request_members::collection_id(members)?,
+            face: request_members::face_id(members)?,
+            limits: MatchLimits::read(members)?,
         })
     }
 
-    fn perform(self, desk: &Desk, circumstances: &Circumstances) -> Result<Value, Refusal> {
-        let Limits { most, threshold } = self.limits;
-        desk.shelf.ask(&self.collection, |collection| {
-            let faces = || visible(collection, circumstances.visibility_delay);
-            let unknown = || Refusal::new(Kind::InvalidParameter, "faceId was not found in the collection");
-            let (_, asked) = faces().find(|(id, _)| *id == self.face).ok_or_else(unknown)?;
+    fn perform(self, context: &ServiceContext, request: &RequestContext) -> Result<Value, ApiError> {
+        let MatchLimits { max, threshold } = self.limits;
+        context.collections.read(&self.collection, |collection| {
+            let faces = || searchable(collection, request.visibility_delay);
+            let unknown = || ApiError::new(ErrorCode::InvalidParameter, "faceId was not found in the collection");
+            let (_, probe) = faces().find(|(id, _)| *id == self.face).ok_or_else(unknown)?;
             let others = faces().filter(|(id, _)| *id != self.face);
             Ok(json!({
                 "SearchedFaceId": self.face.to_string(),
-                "FaceMatches": likest(others, &asked.signature, &desk.model, threshold, most),
-                "FaceModelVersion": desk.model.version(),
+                "FaceMatches": nearest_faces(others, &probe.signature, &context.model, threshold, max),
+                "FaceModelVersion": context.model.version(),
             }))
         })?
     }
@@ -75,42 +75,42 @@ impl Operation for SearchFaces {
 
 pub struct SearchFacesByImage {
     collection: String,
-    photo: Photo,
-    limits: Limits,
-    filter: Filter,
+    image: RequestImage,
+    limits: MatchLimits,
+    filter: QualityFilter,
 }
 
 impl Operation for SearchFacesByImage {
-    fn read(members: &mut Members) -> Result<Self, Refusal> {
+    fn read(members: &mut MemberReader) -> Result<Self, ApiError> {
         Ok(Self {
-            collection: fields::collection(members)?,
-            photo: Photo::read(members, "Image")?,
-            limits: Limits::read(members)?,
-            filter: fields::filter(members)?.unwrap_or(Filter::None),
+            collection: request_members::collection_id(members)?,
+            image: RequestImage::read(members, "Image")?,
+            limits: MatchLimits::read(members)?,
+            filter: request_members::quality_filter(members)?.unwrap_or(QualityFilter::None),
         })
     }
 
-    fn perform(self, desk: &Desk, circumstances: &Circumstances) -> Result<Value, Refusal> {
-        let Limits { most, threshold } = self.limits;
-        let file = self.photo.file()?;
-        // Before the photo is looked at, which takes a while.
-        desk.shelf.ask(&self.collection, |_| ())?;
-        let sight = desk.looker.largest(&file)?;
-        if !self.filter.admits(&sight.face) {
+    fn perform(self, context: &ServiceContext, request: &RequestContext) -> Result<Value, ApiError> {
+        let MatchLimits { max, threshold } = self.limits;
+        let file = self.image.into_file()?;
+        // Fails early: analyzing the photo is expensive.
+        context.collections.read(&self.collection, |_| ())?;
+        let analyzed = context.analyzer.largest(&file)?;
+        if !self.filter.accepts(&analyzed.face) {
             return Err(no_face());
         }
-        let found = |collection: &Collection| match &sight.face.signature {
+        let search = |collection: &Collection| match &analyzed.face.signature {
             Some(signature) => {
-                let faces = visible(collection, circumstances.visibility_delay);
-                likest(faces, signature, &desk.model, threshold, most)
+                let faces = searchable(collection, request.visibility_delay);
+                nearest_faces(faces, signature, &context.model, threshold, max)
             }
             None => Vec::new(),
         };
         Ok(json!({
-            "SearchedFaceBoundingBox": bounding_box(sight.face.bounds),
-            "SearchedFaceConfidence": confidence(&sight.face),
-            "FaceMatches": desk.shelf.ask(&self.collection, found)?,
-            "FaceModelVersion": desk.model.version(),
+            "SearchedFaceBoundingBox": bounding_box(analyzed.face.bounds),
+            "SearchedFaceConfidence": confidence(&analyzed.face),
+            "FaceMatches": context.collections.read(&self.collection, search)?,
+            "FaceModelVersion": context.model.version(),
         }))
     }
 }

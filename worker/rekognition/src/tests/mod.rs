@@ -1,10 +1,10 @@
-//! The whole service over an engine that sees what a file says is in it.
+//! Tests of the whole service over a fake engine: a test file is JSON that describes its faces.
 
-mod behaviour;
 mod collections;
-mod faces;
-mod kept;
+mod detection;
+mod persistence;
 mod protocol;
+mod runtime_options;
 mod validation;
 
 use std::{sync::Arc, time::Duration};
@@ -15,46 +15,46 @@ use http_body_util::{BodyExt, Full};
 use hyper::{Request, StatusCode, client::conn::http1};
 use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
-use sparks_domain::{FaceBox, Point, Quality, RejectCode, Rejection, SeenFace, Signature};
-use sparks_engine::{Darkroom, DarkroomError, Description, Developed, FaceEngine, Pixels};
+use sparks_domain::{DetectedFace, FaceBox, Point, Quality, RejectCode, Rejection, Signature};
+use sparks_engine::{FaceEngine, ImageError, ImageInfo, ImageProcessor, Pixels, RenderedImage};
 use tokio::net::TcpStream;
 
 use crate::{Model, Options, Server, Service};
 
 const JPEG: [u8; 3] = [0xff, 0xd8, 0xff];
 
-/// Decodes nothing: behind the magic bytes a file says what is in it.
-struct Plain;
+/// Reads the JSON after the magic bytes of a JPEG instead of decoding.
+struct JsonImageProcessor;
 
-/// Sees what the file says.
-struct Told;
+/// Returns the faces described by the JSON.
+struct JsonFaceEngine;
 
 fn content(file: &[u8]) -> Option<Value> {
     serde_json::from_slice(file.strip_prefix(&JPEG)?).ok()
 }
 
-impl Darkroom for Plain {
-    fn describe(&self, _: &[u8]) -> Description {
-        Description::default()
+impl ImageProcessor for JsonImageProcessor {
+    fn inspect(&self, _: &[u8]) -> ImageInfo {
+        ImageInfo::default()
     }
 
-    fn measure(&self, picture: &[u8]) -> Option<(u32, u32)> {
-        let side = |place: usize| content(picture)?["size"][place].as_u64()?.try_into().ok();
+    fn dimensions(&self, encoded: &[u8]) -> Option<(u32, u32)> {
+        let side = |index: usize| content(encoded)?["size"][index].as_u64()?.try_into().ok();
         Some((side(0)?, side(1)?))
     }
 
-    fn develop(&self, _: &[u8]) -> Result<Developed, DarkroomError> {
-        Err(DarkroomError::Unavailable("nobody develops".into()))
+    fn render(&self, _: &[u8]) -> Result<RenderedImage, ImageError> {
+        Err(ImageError::Unavailable("not implemented".into()))
     }
 
-    fn open(&self, picture: &[u8]) -> Result<Pixels, DarkroomError> {
-        let reject = |code| DarkroomError::Rejected(Rejection { code, message: "no".into() });
-        let (width, height) = self.measure(picture).ok_or_else(|| reject(RejectCode::Damaged))?;
+    fn decode(&self, encoded: &[u8]) -> Result<Pixels, ImageError> {
+        let reject = |code| ImageError::Rejected(Rejection { code, message: "rejected".into() });
+        let (width, height) = self.dimensions(encoded).ok_or_else(|| reject(RejectCode::Damaged))?;
         match width {
             10_001.. => Err(reject(RejectCode::TooManyPixels)),
-            9_999 => Err(DarkroomError::Unavailable("the darkroom burns".into())),
-            9_998 => panic!("a fault of ours"),
-            _ => Ok(Pixels { width, height, rgb: picture[JPEG.len()..].to_vec() }),
+            9_999 => Err(ImageError::Unavailable("decoder unavailable".into())),
+            9_998 => panic!("simulated bug"),
+            _ => Ok(Pixels { width, height, rgb: encoded[JPEG.len()..].to_vec() }),
         }
     }
 
@@ -62,15 +62,15 @@ impl Darkroom for Plain {
         Ok(Vec::new())
     }
 
-    fn jpeg(&self, _: &Pixels, _: usize) -> Result<Vec<u8>, Rejection> {
+    fn encode_jpeg(&self, _: &Pixels, _: usize) -> Result<Vec<u8>, Rejection> {
         Ok(Vec::new())
     }
 }
 
-impl FaceEngine for Told {
-    fn look(&self, pixels: &Pixels) -> Vec<SeenFace> {
+impl FaceEngine for JsonFaceEngine {
+    fn analyze(&self, pixels: &Pixels) -> Vec<DetectedFace> {
         let content: Value = serde_json::from_slice(&pixels.rgb).unwrap();
-        content["faces"].as_array().into_iter().flatten().map(seen).collect()
+        content["faces"].as_array().into_iter().flatten().map(detected_face).collect()
     }
 }
 
@@ -78,30 +78,30 @@ fn numbers(value: &Value) -> Vec<f32> {
     value.as_array().unwrap().iter().map(|number| number.as_f64().unwrap() as f32).collect()
 }
 
-fn seen(face: &Value) -> SeenFace {
-    let [x, y, width, height] = numbers(&face["box"])[..] else { panic!("a box has four sides") };
-    let share = |name: &str, otherwise: f64| face[name].as_f64().unwrap_or(otherwise) as f32;
-    let place = |(across, down): (f32, f32)| Point { x: x + across * width, y: y + down * height };
-    let landmarks = [(0.3, 0.4), (0.7, 0.4), (0.5, 0.6), (0.35, 0.8), (0.65, 0.8)].map(place);
+fn detected_face(face: &Value) -> DetectedFace {
+    let [x, y, width, height] = numbers(&face["box"])[..] else { panic!("a box has four numbers") };
+    let number = |name: &str, default: f64| face[name].as_f64().unwrap_or(default) as f32;
+    let point = |(dx, dy): (f32, f32)| Point { x: x + dx * width, y: y + dy * height };
+    let landmarks = [(0.3, 0.4), (0.7, 0.4), (0.5, 0.6), (0.35, 0.8), (0.65, 0.8)].map(point);
     let quality =
-        Quality { size: share("pixels", 90.0), sharpness: share("sharpness", 0.5), turn: Some(share("turn", 0.1)) };
-    SeenFace {
+        Quality { size: number("pixels", 90.0), sharpness: number("sharpness", 0.5), turn: Some(number("turn", 0.1)) };
+    DetectedFace {
         bounds: FaceBox { x, y, width, height },
         landmarks: landmarks.to_vec(),
         quality,
-        confidence: share("confidence", 0.99),
+        confidence: number("confidence", 0.99),
         attributes: serde_json::from_value(face["attributes"].clone()).unwrap_or_default(),
-        model: "told".into(),
-        signature: face["looks"].as_array().and_then(|_| Signature::quantise(&numbers(&face["looks"]))),
+        model: "json".into(),
+        signature: face["embedding"].as_array().and_then(|_| Signature::quantise(&numbers(&face["embedding"]))),
     }
 }
 
-/// A face of this size that looks so.
-fn face(size: f32, looks: &[f32]) -> Value {
-    json!({ "box": [0.1, 0.2, size, size], "looks": looks })
+/// Returns a face of this size and embedding.
+fn face(size: f32, embedding: &[f32]) -> Value {
+    json!({ "box": [0.1, 0.2, size, size], "embedding": embedding })
 }
 
-/// A file with these faces in it.
+/// Returns a file with these faces.
 fn photo(faces: &[Value]) -> Vec<u8> {
     file(&json!({ "size": [100, 100], "faces": faces }))
 }
@@ -110,7 +110,7 @@ fn file(content: &Value) -> Vec<u8> {
     [&JPEG[..], content.to_string().as_bytes()].concat()
 }
 
-/// The member that holds a file.
+/// Returns the request member of a file.
 fn image(file: &[u8]) -> Value {
     json!({ "Bytes": BASE64_STANDARD.encode(file) })
 }
@@ -120,25 +120,25 @@ fn model() -> Model {
 }
 
 fn service() -> Service {
-    Service::new(Arc::new(Told), Arc::new(Plain), model(), Options::default())
+    Service::new(Arc::new(JsonFaceEngine), Arc::new(JsonImageProcessor), model(), Options::default())
 }
 
-/// A client of a server of its own.
+/// A client with its own server.
 struct Client {
     server: Server,
 }
 
 impl Client {
     async fn new() -> Self {
-        Self::of(service()).await
+        Self::with_service(service()).await
     }
 
-    async fn of(service: Service) -> Self {
+    async fn with_service(service: Service) -> Self {
         Self { server: Server::bind("127.0.0.1:0", Arc::new(service)).await.unwrap() }
     }
 
-    /// Waits until nobody uses the server any more.
-    async fn end(self) {
+    /// Stops the server and waits for its connections to end.
+    async fn stop(self) {
         self.server.stop(Duration::from_secs(10)).await;
     }
 
@@ -146,7 +146,7 @@ impl Client {
         self.server.service()
     }
 
-    /// A request as clients make them.
+    /// Returns a signed request without a body.
     fn request(operation: &str) -> hyper::http::request::Builder {
         Request::post("/")
             .header("host", "localhost")
@@ -170,46 +170,46 @@ impl Client {
         (head.status, head.headers, serde_json::from_slice(&body).unwrap())
     }
 
-    async fn ask(&self, operation: &str, input: &Value) -> (StatusCode, Value) {
+    async fn call(&self, operation: &str, input: &Value) -> (StatusCode, Value) {
         let request = Self::request(operation).body(input.to_string().into()).unwrap();
         let (status, _, body) = self.send(request).await;
         (status, body)
     }
 
-    /// What must work.
+    /// Calls an operation that must succeed.
     async fn ok(&self, operation: &str, input: Value) -> Value {
-        let (status, body) = self.ask(operation, &input).await;
+        let (status, body) = self.call(operation, &input).await;
         assert_eq!(status, 200, "{operation} {input}: {body}");
         body
     }
 
-    /// What must be refused: under which name, and in which words.
-    async fn refused(&self, operation: &str, input: Value) -> (String, String) {
-        let (status, body) = self.ask(operation, &input).await;
+    /// Calls an operation that must fail. Returns the error code and the message.
+    async fn error(&self, operation: &str, input: Value) -> (String, String) {
+        let (status, body) = self.call(operation, &input).await;
         assert_ne!(status, 200, "{operation} {input}: {body}");
         assert_eq!(body["__type"], body["Code"]);
         (body["__type"].as_str().unwrap().to_owned(), body["Message"].as_str().unwrap().to_owned())
     }
 
-    /// The name under which it must be refused.
-    async fn refusal(&self, operation: &str, input: Value) -> String {
-        self.refused(operation, input).await.0
+    /// Calls an operation that must fail. Returns the error code.
+    async fn error_code(&self, operation: &str, input: Value) -> String {
+        self.error(operation, input).await.0
     }
 
-    /// A collection with these photos, each under its own name.
-    async fn with(&self, collection: &str, photos: &[(&str, &[u8])]) -> Vec<Value> {
+    /// Creates a collection and indexes these photos, each with an external ID. Returns the responses.
+    async fn create_collection(&self, collection: &str, photos: &[(&str, &[u8])]) -> Vec<Value> {
         self.ok("CreateCollection", json!({ "CollectionId": collection })).await;
-        let mut answers = Vec::new();
-        for (name, file) in photos {
-            let input = json!({ "CollectionId": collection, "ExternalImageId": name, "Image": image(file) });
-            answers.push(self.ok("IndexFaces", input).await);
+        let mut responses = Vec::new();
+        for (external_id, file) in photos {
+            let input = json!({ "CollectionId": collection, "ExternalImageId": external_id, "Image": image(file) });
+            responses.push(self.ok("IndexFaces", input).await);
         }
-        answers
+        responses
     }
 }
 
-/// The names of photos in which faces were found, in this order.
-fn found(answer: &Value) -> Vec<&str> {
-    let matches = answer["FaceMatches"].as_array().unwrap();
+/// Returns the external IDs of the matches, in order.
+fn external_ids(response: &Value) -> Vec<&str> {
+    let matches = response["FaceMatches"].as_array().unwrap();
     matches.iter().map(|found| found["Face"]["ExternalImageId"].as_str().unwrap()).collect()
 }

@@ -1,4 +1,4 @@
-//! The wire.
+//! HTTP and authentication.
 
 use std::{
     io::{Read, Write},
@@ -9,24 +9,24 @@ use hyper::Request;
 use serde_json::{Value, json};
 
 use super::Client;
-use crate::{Keys, Options};
+use crate::{Options, SigningKeys};
 
 #[tokio::test]
-async fn raw_bytes_are_answered_with_the_headers_of_the_service() {
+async fn response_has_the_headers_of_the_service() {
     let client = Client::new().await;
     let address = client.server.address();
     let request = "POST / HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-amz-json-1.1\r\n\
         X-Amz-Target: RekognitionService.ListCollections\r\nX-Amz-Date: 20260101T000000Z\r\n\
         Authorization: AWS4-HMAC-SHA256 Credential=A/20260101/us-east-1/rekognition/aws4_request,SignedHeaders=host,Signature=0\r\n\
         Content-Length: 2\r\nConnection: close\r\n\r\n{}";
-    let answer = tokio::task::spawn_blocking(move || {
-        let (mut stream, mut answer) = (TcpStream::connect(address).unwrap(), String::new());
+    let response = tokio::task::spawn_blocking(move || {
+        let (mut stream, mut response) = (TcpStream::connect(address).unwrap(), String::new());
         stream.write_all(request.as_bytes()).unwrap();
-        stream.read_to_string(&mut answer).unwrap();
-        answer
+        stream.read_to_string(&mut response).unwrap();
+        response
     });
-    let answer = answer.await.unwrap();
-    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    let response = response.await.unwrap();
+    let (head, body) = response.split_once("\r\n\r\n").unwrap();
     assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{head}");
     assert!(head.contains("content-type: application/x-amz-json-1.1") && head.contains("x-amzn-requestid: "), "{head}");
     let body: Value = serde_json::from_str(body).unwrap();
@@ -34,7 +34,7 @@ async fn raw_bytes_are_answered_with_the_headers_of_the_service() {
 }
 
 #[tokio::test]
-async fn what_is_not_a_signed_request_is_refused() {
+async fn malformed_and_unsigned_requests_are_rejected() {
     let client = Client::new().await;
     let credential = |c: &str| format!("AWS4-HMAC-SHA256 Credential={c}, SignedHeaders=host, Signature=00");
     let cases: [(&str, Option<String>, &str); 12] = [
@@ -70,16 +70,16 @@ async fn what_is_not_a_signed_request_is_refused() {
 }
 
 #[tokio::test]
-async fn a_signature_is_checked_where_there_are_keys() {
+async fn signature_is_verified_if_keys_are_configured() {
     let client = Client::new().await;
-    let keys = Keys { access_key: "AKID".into(), secret_key: "secret".into() };
-    client.service().set(Options { keys: Some(keys), ..Options::default() });
-    let ask = async |request: Request<_>| client.send(request).await.2["__type"].as_str().unwrap().to_owned();
-    let old = Client::request("ListCollections").body("{}".into()).unwrap();
-    assert_eq!(ask(old).await, "InvalidSignatureException");
-    let mut stranger = Client::request("ListCollections").body("{}".into()).unwrap();
+    let keys = SigningKeys { access_key: "AKID".into(), secret_key: "secret".into() };
+    client.service().set_options(Options { keys: Some(keys), ..Options::default() });
+    let send = async |request: Request<_>| client.send(request).await.2["__type"].as_str().unwrap().to_owned();
+    let expired = Client::request("ListCollections").body("{}".into()).unwrap();
+    assert_eq!(send(expired).await, "InvalidSignatureException");
+    let mut unknown_key = Client::request("ListCollections").body("{}".into()).unwrap();
     let other =
         "AWS4-HMAC-SHA256 Credential=OTHER/20260101/r/rekognition/aws4_request, SignedHeaders=host, Signature=0";
-    stranger.headers_mut().insert("authorization", other.parse().unwrap());
-    assert_eq!(ask(stranger).await, "UnrecognizedClientException");
+    unknown_key.headers_mut().insert("authorization", other.parse().unwrap());
+    assert_eq!(send(unknown_key).await, "UnrecognizedClientException");
 }

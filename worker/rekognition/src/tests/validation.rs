@@ -1,4 +1,4 @@
-//! Every member of every request, at its limits and beyond.
+//! Constraints of every request member.
 
 use serde_json::{Value, json};
 
@@ -6,8 +6,8 @@ use super::{Client, face, image, photo};
 
 const FACE: &str = "00000000-0000-0000-0000-000000000000";
 
-/// The operation's smallest input, over a collection `c` that is there.
-fn least(operation: &str) -> Value {
+/// Returns the minimal input of an operation on the existing collection `c`.
+fn minimal_input(operation: &str) -> Value {
     let photo = image(&photo(&[face(0.5, &[1.0, 0.0])]));
     match operation {
         "CreateCollection" => json!({ "CollectionId": "new" }),
@@ -21,17 +21,17 @@ fn least(operation: &str) -> Value {
     }
 }
 
-async fn with(client: &Client, operation: &str, member: &str, value: Value) -> String {
-    let mut input = least(operation);
+async fn call_with(client: &Client, operation: &str, member: &str, value: Value) -> String {
+    let mut input = minimal_input(operation);
     input[member] = value;
-    let (_, body) = client.ask(operation, &input).await;
+    let (_, body) = client.call(operation, &input).await;
     body["__type"].as_str().unwrap_or("OK").to_owned()
 }
 
 #[tokio::test]
-async fn members_are_within_their_limits() {
+async fn members_must_satisfy_their_constraints() {
     let client = Client::new().await;
-    client.with("c", &[]).await;
+    client.create_collection("c", &[]).await;
     let (v, s) = ("ValidationException", "SerializationException");
     let long = |length: usize| json!("x".repeat(length));
     let tags = |count: usize| (0..count).map(|n| (n.to_string(), json!(""))).collect::<serde_json::Map<_, _>>();
@@ -100,15 +100,15 @@ async fn members_are_within_their_limits() {
     ];
     for (operation, member, value, expected) in cases {
         let shown = value.to_string().chars().take(60).collect::<String>();
-        assert_eq!(with(&client, operation, member, value).await, expected, "{operation} {member} {shown}");
+        assert_eq!(call_with(&client, operation, member, value).await, expected, "{operation} {member} {shown}");
     }
 }
 
 #[tokio::test]
-async fn slips_of_the_pen_and_what_is_no_structure_are_refused() {
+async fn unknown_members_and_malformed_bodies_are_rejected() {
     let client = Client::new().await;
     for operation in ["CreateCollection", "ListCollections", "DetectFaces", "ListFaces", "DeleteCollection"] {
-        assert_eq!(with(&client, operation, "Colour", json!(1)).await, "ValidationException", "{operation}");
+        assert_eq!(call_with(&client, operation, "Colour", json!(1)).await, "ValidationException", "{operation}");
     }
     for body in ["", "{", "[]", "7", "null", "{} {}"] {
         let request = Client::request("ListCollections").body(body.into()).unwrap();
@@ -117,7 +117,7 @@ async fn slips_of_the_pen_and_what_is_no_structure_are_refused() {
 }
 
 #[tokio::test]
-async fn refusals_say_where_and_why() {
+async fn validation_errors_name_the_member_and_the_constraint() {
     let client = Client::new().await;
     let cases = [
         (
@@ -142,7 +142,7 @@ async fn refusals_say_where_and_why() {
         ),
     ];
     for (operation, input, expected) in cases {
-        let (_, words) = client.refused(operation, input).await;
-        assert_eq!(words, format!("1 validation error detected: {expected}"));
+        let (_, message) = client.error(operation, input).await;
+        assert_eq!(message, format!("1 validation error detected: {expected}"));
     }
 }

@@ -11,24 +11,24 @@ use serde_json::json;
 use sparks_engine::DeadLetters;
 
 use super::{
-    aside::Aside,
-    filter::{Filter, Letters},
-    show::whole,
+    atomic_file::AtomicFile,
+    filter::{LetterFilter, LetterPages},
+    show::to_json,
 };
 use crate::output::Output;
 
-/// Writes letters as JSON, one a line.
+/// Writes dead letters as JSON, one per line.
 pub async fn run(
     queue: &dyn DeadLetters,
-    filter: &Filter,
+    filter: &LetterFilter,
     path: Option<PathBuf>,
     output: &mut Output,
 ) -> anyhow::Result<ExitCode> {
-    let mut letters = Letters::new(queue, filter);
+    let mut letters = LetterPages::new(queue, filter);
     match path {
         None => {
-            while let Some(page) = letters.page().await? {
-                page.letters.iter().try_for_each(|letter| output.json(&whole(letter)))?;
+            while let Some(page) = letters.next_page().await? {
+                page.letters.iter().try_for_each(|letter| output.json(&to_json(letter)))?;
             }
         }
         Some(path) => {
@@ -36,20 +36,20 @@ pub async fn run(
             let file = path.display();
             match output.is_json() {
                 true => output.json(&json!({ "exported": exported, "file": file.to_string() }))?,
-                false => output.line(format!("{exported} letters are in {file}"))?,
+                false => output.line(format!("{exported} dead letters exported to {file}"))?,
             }
         }
     }
     Ok(ExitCode::SUCCESS)
 }
 
-async fn to_file(path: &Path, mut letters: Letters<'_>) -> anyhow::Result<u64> {
-    let context = || path.display().to_string();
-    let mut file = Aside::of(path).with_context(context)?;
+async fn to_file(path: &Path, mut letters: LetterPages<'_>) -> anyhow::Result<u64> {
+    let context = || format!("failed to write {}", path.display());
+    let mut file = AtomicFile::create(path).with_context(context)?;
     let mut exported = 0;
-    while let Some(page) = letters.page().await? {
+    while let Some(page) = letters.next_page().await? {
         let mut write = |letter| -> io::Result<()> {
-            serde_json::to_writer(&mut file, &whole(letter))?;
+            serde_json::to_writer(&mut file, &to_json(letter))?;
             file.write_all(b"\n")
         };
         page.letters.iter().try_for_each(&mut write).with_context(context)?;

@@ -1,13 +1,13 @@
-//! Which letters.
+//! Selection of dead letters, page by page.
 
 use sparks_domain::{ImageId, Timestamp};
-use sparks_engine::{Cause, DeadLetter, DeadLetters, MessageId, QueueError, Request, understand};
+use sparks_engine::{Cause, DeadLetter, DeadLetters, MessageId, QueueError, Request, parse_message};
 
 use super::PAGE;
 use crate::cli::FilterArgs;
 
-/// Which letters are meant.
-pub struct Filter {
+/// The conditions a dead letter must meet.
+pub struct LetterFilter {
     reason: Option<Reason>,
     image: Option<String>,
     since: Option<Timestamp>,
@@ -18,37 +18,37 @@ pub struct Filter {
 enum Reason {
     /// Exactly this cause.
     Code(String),
-    /// A part of the words, in small letters.
-    Words(String),
+    /// A part of the reason, in lower case.
+    Text(String),
 }
 
-impl Filter {
-    /// What the arguments say, seen from now.
+impl LetterFilter {
+    /// Builds the filter from arguments. Ages are counted back from `now`.
     pub fn new(args: FilterArgs, bucket: &str, now: Timestamp) -> Self {
-        let reason = args.reason.map(|reason| match Cause::named(&reason) {
+        let reason = args.reason.map(|reason| match Cause::from_code(&reason) {
             Some(_) => Reason::Code(reason),
-            None => Reason::Words(reason.to_lowercase()),
+            None => Reason::Text(reason.to_lowercase()),
         });
-        let since = args.since.map(|since| since.seen_from(now));
+        let since = args.since.map(|since| since.resolve(now));
         Self { reason, image: args.image, since, until: None, bucket: bucket.to_owned() }
     }
 
-    /// Only letters that have died by then.
+    /// Excludes letters that died after this time.
     pub fn until(self, until: Timestamp) -> Self {
         Self { until: Some(until), ..self }
     }
 
-    /// Whether the letter is meant.
-    pub fn takes(&self, letter: &DeadLetter) -> bool {
+    /// Whether the letter meets all conditions.
+    pub fn matches(&self, letter: &DeadLetter) -> bool {
         self.since.is_none_or(|since| letter.died >= since)
             && self.until.is_none_or(|until| letter.died <= until)
-            && self.reason.as_ref().is_none_or(|reason| reason.is_that_of(letter))
+            && self.reason.as_ref().is_none_or(|reason| reason.matches(letter))
             && self.image.as_ref().is_none_or(|image| self.is_about(letter, image))
     }
 
-    /// The photos that the letter's message is about, as far as it can be understood.
+    /// Returns the photos of the letter's message; none if the message cannot be parsed.
     pub fn images(&self, letter: &DeadLetter) -> Vec<ImageId> {
-        let requests = understand(&letter.body, &self.bucket).unwrap_or_default();
+        let requests = parse_message(&letter.body, &self.bucket).unwrap_or_default();
         let mut images: Vec<_> = requests.into_iter().filter_map(image).collect();
         images.dedup();
         images
@@ -56,17 +56,17 @@ impl Filter {
 
     fn is_about(&self, letter: &DeadLetter, image: &str) -> bool {
         match self.images(letter).as_slice() {
-            [] => understand(&letter.body, &self.bucket).is_err() && letter.body.contains(image),
+            [] => parse_message(&letter.body, &self.bucket).is_err() && letter.body.contains(image),
             images => images.iter().any(|one| one.as_str() == image),
         }
     }
 }
 
 impl Reason {
-    fn is_that_of(&self, letter: &DeadLetter) -> bool {
+    fn matches(&self, letter: &DeadLetter) -> bool {
         match self {
             Self::Code(code) => letter.cause == *code,
-            Self::Words(words) => letter.reason.to_lowercase().contains(words),
+            Self::Text(text) => letter.reason.to_lowercase().contains(text),
         }
     }
 }
@@ -76,39 +76,39 @@ fn image(request: Request) -> Option<ImageId> {
         Request::Photo(photo) => Some(photo.image),
         Request::Delete(delete) => Some(delete.image),
         Request::Removed(removed) => Some(removed.image),
-        Request::Profile(_) | Request::Ignored { .. } | Request::Refused(_) => None,
+        Request::Profile(_) | Request::Ignored { .. } | Request::Malformed(_) => None,
     }
 }
 
-/// The letters that are meant, page by page: their bodies are never all in memory.
-pub struct Letters<'a> {
+/// The selected letters, page by page, so that their bodies are never all in memory.
+pub struct LetterPages<'a> {
     queue: &'a dyn DeadLetters,
-    filter: &'a Filter,
+    filter: &'a LetterFilter,
     after: Option<MessageId>,
 }
 
-/// Some letters.
-pub struct Page {
-    /// Those that are meant.
+/// The selected letters of one page.
+pub struct LetterPage {
+    /// Letters that match the filter.
     pub letters: Vec<DeadLetter>,
-    /// How many were looked at.
-    pub looked_at: u64,
+    /// Number of letters examined, also those that do not match.
+    pub examined: u64,
 }
 
-impl<'a> Letters<'a> {
-    /// From the first one on.
-    pub fn new(queue: &'a dyn DeadLetters, filter: &'a Filter) -> Self {
+impl<'a> LetterPages<'a> {
+    /// Starts at the first letter.
+    pub fn new(queue: &'a dyn DeadLetters, filter: &'a LetterFilter) -> Self {
         Self { queue, filter, after: None }
     }
 
-    /// The next page, which may be empty. `None` after the last.
-    pub async fn page(&mut self) -> Result<Option<Page>, QueueError> {
+    /// Returns the next page, which may be empty; `None` after the last.
+    pub async fn next_page(&mut self) -> Result<Option<LetterPage>, QueueError> {
         let mut letters = self.queue.list(self.after.as_ref(), PAGE).await?;
         let Some(last) = letters.last() else { return Ok(None) };
         self.after = Some(last.id.clone());
-        let looked_at = letters.len() as u64;
-        letters.retain(|letter| self.filter.takes(letter));
-        Ok(Some(Page { letters, looked_at }))
+        let examined = letters.len() as u64;
+        letters.retain(|letter| self.filter.matches(letter));
+        Ok(Some(LetterPage { letters, examined }))
     }
 }
 
@@ -125,39 +125,39 @@ mod tests {
         DeadLetter { id, body: body.to_owned(), cause, reason, sent: time, died: time, receives: 1 }
     }
 
-    fn takes(args: FilterArgs, letter: &DeadLetter) -> bool {
-        Filter::new(args, "sparks", Timestamp::from_millis(3000)).takes(letter)
+    fn matches(args: FilterArgs, letter: &DeadLetter) -> bool {
+        LetterFilter::new(args, "sparks", Timestamp::from_millis(3000)).matches(letter)
     }
 
     #[test]
-    fn a_cause_is_matched_exactly_and_words_anywhere() {
+    fn a_cause_matches_exactly_and_a_text_anywhere_in_the_reason() {
         let letter = letter("{}", "no-image-row", "There is no IMAGE row; malformed");
-        let by = |reason: &str| takes(FilterArgs { reason: Some(reason.into()), ..FilterArgs::default() }, &letter);
+        let by = |reason: &str| matches(FilterArgs { reason: Some(reason.into()), ..FilterArgs::default() }, &letter);
         assert!(by("no-image-row") && by("image ROW"));
-        assert!(!by("malformed"), "that is another cause, whatever the words say");
+        assert!(!by("malformed"), "the name of a cause is never searched in the reason");
         assert!(!by("no-image") && !by("nothing"));
     }
 
     #[test]
-    fn a_photo_is_found_by_what_the_message_asks_for() {
+    fn a_letter_is_found_by_the_photo_in_its_message() {
         let by = |body: &str, image: &str| {
-            takes(FilterArgs { image: Some(image.into()), ..FilterArgs::default() }, &letter(body, "fault", ""))
+            matches(FilterArgs { image: Some(image.into()), ..FilterArgs::default() }, &letter(body, "fault", ""))
         };
         let asks = format!(r#"{{"bucketName":"sparks","objectKey":"originals/{IMAGE}.jpg"}}"#);
         assert!(by(&asks, IMAGE));
-        assert!(!by(&asks, &IMAGE[..8]), "a part of an ID is no ID");
+        assert!(!by(&asks, &IMAGE[..8]), "a part of an ID does not match");
         assert!(by(&format!("not JSON about {IMAGE}"), IMAGE));
         assert!(!by("not JSON", IMAGE));
     }
 
     #[test]
-    fn times_are_those_of_dying() {
+    fn times_are_compared_with_the_time_of_death() {
         let letter = letter("{}", "fault", "");
         let since = |text: &str| text.parse().map(|since| FilterArgs { since: Some(since), ..FilterArgs::default() });
-        assert_eq!(since("2s").map(|args| takes(args, &letter)), Ok(true));
-        assert_eq!(since("1s").map(|args| takes(args, &letter)), Ok(false));
-        let all = || Filter::new(FilterArgs::default(), "sparks", letter.died);
-        assert!(all().until(letter.died).takes(&letter));
-        assert!(!all().until(Timestamp::from_millis(999)).takes(&letter));
+        assert_eq!(since("2s").map(|args| matches(args, &letter)), Ok(true));
+        assert_eq!(since("1s").map(|args| matches(args, &letter)), Ok(false));
+        let all = || LetterFilter::new(FilterArgs::default(), "sparks", letter.died);
+        assert!(all().until(letter.died).matches(&letter));
+        assert!(!all().until(Timestamp::from_millis(999)).matches(&letter));
     }
 }

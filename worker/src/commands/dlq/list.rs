@@ -6,37 +6,37 @@ use serde_json::{Value, json};
 use sparks_domain::Timestamp;
 use sparks_engine::{DeadLetter, DeadLetters};
 
-use super::filter::{Filter, Letters};
+use super::filter::{LetterFilter, LetterPages};
 use crate::{
-    cli::By,
-    output::{Output, brief},
+    cli::GroupBy,
+    output::{Output, one_line},
 };
 
-/// Rows of a table that a person may want to read.
+/// Maximum number of rows without --limit.
 const ROWS: usize = 100;
-/// What all columns but the reason take.
-const BESIDE_THE_REASON: usize = 95;
-const SHORTEST_REASON: usize = 40;
-const LONGEST_REASON: usize = 100;
+/// Width of all columns but the reason.
+const OTHER_COLUMNS: usize = 95;
+const MIN_REASON_WIDTH: usize = 40;
+const MAX_REASON_WIDTH: usize = 100;
 
-/// Prints the letters, those sent first first.
-pub async fn list(
+/// Prints the dead letters, oldest message first.
+pub async fn print_list(
     queue: &dyn DeadLetters,
-    filter: &Filter,
+    filter: &LetterFilter,
     limit: Option<usize>,
     output: &mut Output,
 ) -> anyhow::Result<ExitCode> {
     let limit = limit.unwrap_or(if output.is_json() { usize::MAX } else { ROWS });
-    let room = output.width().map_or(LONGEST_REASON, |width| width.saturating_sub(BESIDE_THE_REASON));
+    let width = output.width().map_or(MAX_REASON_WIDTH, |width| width.saturating_sub(OTHER_COLUMNS));
     let (mut rows, mut found) = (Vec::new(), 0);
-    let mut letters = Letters::new(queue, filter);
-    while let Some(page) = letters.page().await? {
+    let mut letters = LetterPages::new(queue, filter);
+    while let Some(page) = letters.next_page().await? {
         for letter in &page.letters {
             found += 1;
             match found > limit {
                 true => {}
                 false if output.is_json() => output.json(&summary(letter, filter))?,
-                false => rows.push(row(letter, filter, room.max(SHORTEST_REASON))),
+                false => rows.push(row(letter, filter, width.max(MIN_REASON_WIDTH))),
             }
         }
         if output.is_json() && found >= limit {
@@ -55,12 +55,12 @@ pub async fn list(
         output.table(&["id", "cause", "died", "receives", "image", "reason"], rows)?;
     }
     if found > shown {
-        output.line(format!("... and {} more: see --limit, or --by reason", found - shown))?;
+        output.line(format!("... and {} more: use --limit, or --by reason", found - shown))?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn row(letter: &DeadLetter, filter: &Filter, room: usize) -> Vec<String> {
+fn row(letter: &DeadLetter, filter: &LetterFilter, width: usize) -> Vec<String> {
     let images = filter.images(letter);
     let image = match images.as_slice() {
         [] => String::new(),
@@ -69,15 +69,15 @@ fn row(letter: &DeadLetter, filter: &Filter, room: usize) -> Vec<String> {
     };
     vec![
         letter.id.0.clone(),
-        brief(&letter.cause, room),
+        one_line(&letter.cause, width),
         letter.died.to_string(),
         letter.receives.to_string(),
         image,
-        brief(&letter.reason, room),
+        one_line(&letter.reason, width),
     ]
 }
 
-fn summary(letter: &DeadLetter, filter: &Filter) -> Value {
+fn summary(letter: &DeadLetter, filter: &LetterFilter) -> Value {
     json!({
         "id": letter.id.0,
         "cause": letter.cause,
@@ -88,37 +88,42 @@ fn summary(letter: &DeadLetter, filter: &Filter) -> Value {
     })
 }
 
-/// Letters of one cause.
-struct Heap {
+/// The dead letters of one cause.
+struct CauseCount {
     letters: u64,
     oldest: Timestamp,
     newest: Timestamp,
 }
 
-/// Counts the letters, the most first.
-pub async fn count(queue: &dyn DeadLetters, filter: &Filter, by: By, output: &mut Output) -> anyhow::Result<ExitCode> {
-    let By::Reason = by;
-    let mut heaps: BTreeMap<String, Heap> = BTreeMap::new();
-    let mut letters = Letters::new(queue, filter);
-    while let Some(page) = letters.page().await? {
+/// Prints the number of dead letters per cause, largest first.
+pub async fn print_counts(
+    queue: &dyn DeadLetters,
+    filter: &LetterFilter,
+    by: GroupBy,
+    output: &mut Output,
+) -> anyhow::Result<ExitCode> {
+    let GroupBy::Reason = by;
+    let mut counts: BTreeMap<String, CauseCount> = BTreeMap::new();
+    let mut letters = LetterPages::new(queue, filter);
+    while let Some(page) = letters.next_page().await? {
         for DeadLetter { cause, died, .. } in page.letters {
-            let heap = heaps.entry(cause).or_insert(Heap { letters: 0, oldest: died, newest: died });
-            heap.letters += 1;
-            heap.oldest = heap.oldest.min(died);
-            heap.newest = heap.newest.max(died);
+            let count = counts.entry(cause).or_insert(CauseCount { letters: 0, oldest: died, newest: died });
+            count.letters += 1;
+            count.oldest = count.oldest.min(died);
+            count.newest = count.newest.max(died);
         }
     }
-    let mut heaps: Vec<(String, Heap)> = heaps.into_iter().collect();
-    heaps.sort_by_key(|(_, heap)| Reverse(heap.letters));
+    let mut counts: Vec<(String, CauseCount)> = counts.into_iter().collect();
+    counts.sort_by_key(|(_, count)| Reverse(count.letters));
     if output.is_json() {
-        for (cause, Heap { letters, oldest, newest }) in heaps {
+        for (cause, CauseCount { letters, oldest, newest }) in counts {
             output.json(&json!({ "cause": cause, "letters": letters, "oldest": oldest, "newest": newest }))?;
         }
-    } else if heaps.is_empty() {
+    } else if counts.is_empty() {
         output.line("no dead letters")?;
     } else {
-        let rows = heaps.into_iter().map(|(cause, Heap { letters, oldest, newest })| {
-            vec![brief(&cause, LONGEST_REASON), letters.to_string(), oldest.to_string(), newest.to_string()]
+        let rows = counts.into_iter().map(|(cause, CauseCount { letters, oldest, newest })| {
+            vec![one_line(&cause, MAX_REASON_WIDTH), letters.to_string(), oldest.to_string(), newest.to_string()]
         });
         output.table(&["cause", "letters", "oldest", "newest"], rows)?;
     }

@@ -1,7 +1,7 @@
 //! `sparks dlq`
 
-mod act;
-mod aside;
+mod atomic_file;
+mod bulk_action;
 mod export;
 mod filter;
 mod list;
@@ -9,40 +9,44 @@ mod show;
 
 use std::process::ExitCode;
 
-use self::{act::Act, filter::Filter};
+use self::{bulk_action::BulkAction, filter::LetterFilter};
 use crate::{
     cli::{DlqAction, DlqArgs, Global},
     output::Output,
     wiring,
 };
 
-/// Letters read at once.
+/// Dead letters read per request.
 const PAGE: usize = 1000;
 
-/// Looks after the messages that could not be worked off.
+/// Lists, shows, replays, drops or exports dead letters.
 pub async fn run(global: &Global, args: DlqArgs, output: &mut Output) -> anyhow::Result<ExitCode> {
     let settings = wiring::settings(global, &[])?.settings;
     let backend = wiring::open(&settings).await?;
-    let letters = backend.letters.as_ref();
+    let letters = backend.dead_letters.as_ref();
     let now = wiring::clock().now();
-    let filter = |args| Filter::new(args, &settings.bucket, now);
-    // Whatever is done, and to however many, the letters are read once.
-    letters.hold().await?;
+    let filter = |args| LetterFilter::new(args, &settings.bucket, now);
+    // Every dead letter is received once per command, however many actions follow.
+    letters.lease_all().await?;
     let done = match args.action {
         DlqAction::Ls(args) => {
             let filter = filter(args.filter);
             match args.by {
-                Some(by) => list::count(letters, &filter, by, output).await,
-                None => list::list(letters, &filter, args.limit, output).await,
+                Some(by) => list::print_counts(letters, &filter, by, output).await,
+                None => list::print_list(letters, &filter, args.limit, output).await,
             }
         }
         DlqAction::Show { id } => show::run(letters, id, output).await,
-        DlqAction::Replay(args) => act::run(&backend, Act::Replay(args.rate), args.which, filter, now, output).await,
-        DlqAction::Drop(args) => act::run(&backend, Act::Drop, args.which, filter, now, output).await,
+        DlqAction::Replay(args) => {
+            bulk_action::run(&backend, BulkAction::Replay(args.rate), args.selection, filter, now, output).await
+        }
+        DlqAction::Drop(args) => {
+            bulk_action::run(&backend, BulkAction::Drop, args.selection, filter, now, output).await
+        }
         DlqAction::Export(args) => export::run(letters, &filter(args.filter), args.output, output).await,
     };
-    let given_back = letters.give_back().await;
+    let released = letters.release_all().await;
     let code = done?;
-    given_back?;
+    released?;
     Ok(code)
 }

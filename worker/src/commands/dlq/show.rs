@@ -1,25 +1,25 @@
-//! `sparks dlq show`, and a letter in full.
+//! `sparks dlq show`, and the JSON of a dead letter.
 
 use std::process::ExitCode;
 
 use serde_json::{Value, json};
 use sparks_engine::{DeadLetter, DeadLetters, MessageId};
 
-use crate::output::{Output, harmless};
+use crate::output::{Output, sanitize};
 
-/// Shows one letter.
+/// Prints one dead letter.
 pub async fn run(queue: &dyn DeadLetters, id: String, output: &mut Output) -> anyhow::Result<ExitCode> {
     let Some(letter) = queue.letter(&MessageId(id.clone())).await? else {
-        anyhow::bail!("there is no dead letter {id}: see `sparks dlq ls`");
+        anyhow::bail!("dead letter {id} does not exist: see `sparks dlq ls`");
     };
     if output.is_json() {
-        output.json(&whole(&letter))?;
+        output.json(&to_json(&letter))?;
         return Ok(ExitCode::SUCCESS);
     }
     output.columns([
         vec!["id".into(), letter.id.0.clone()],
-        vec!["cause".into(), harmless(&letter.cause)],
-        vec!["reason".into(), harmless(&letter.reason)],
+        vec!["cause".into(), sanitize(&letter.cause)],
+        vec!["reason".into(), sanitize(&letter.reason)],
         vec!["sent".into(), letter.sent.to_string()],
         vec!["died".into(), letter.died.to_string()],
         vec!["receives".into(), letter.receives.to_string()],
@@ -27,14 +27,14 @@ pub async fn run(queue: &dyn DeadLetters, id: String, output: &mut Output) -> an
     output.line("")?;
     match serde_json::from_str::<Value>(&letter.body) {
         Ok(body) => output.pretty(&body)?,
-        Err(_) => output.line(harmless(&letter.body))?,
+        Err(_) => output.line(sanitize(&letter.body))?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Everything about a letter, its body as it came and, where it is JSON, as what it says.
-pub fn whole(letter: &DeadLetter) -> Value {
-    let mut whole = json!({
+/// Returns all fields of a letter: the body as text and, if it is JSON, also parsed.
+pub fn to_json(letter: &DeadLetter) -> Value {
+    let mut value = json!({
         "id": letter.id.0,
         "cause": letter.cause,
         "reason": letter.reason,
@@ -44,7 +44,7 @@ pub fn whole(letter: &DeadLetter) -> Value {
         "body": letter.body,
     });
     if let Ok(message) = serde_json::from_str::<Value>(&letter.body) {
-        whole["message"] = message;
+        value["message"] = message;
     }
-    whole
+    value
 }

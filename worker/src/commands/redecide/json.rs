@@ -1,17 +1,25 @@
-//! What is said to scripts: one document with everything.
+//! The report as one JSON document.
 
 use serde_json::{Map, Value, json};
-use sparks_domain::{Join, PersonId};
-use sparks_engine::{Difference, Faces, What};
+use sparks_domain::{MergeProposal, PersonId};
+use sparks_engine::{FaceChange, FaceDifference, PersonFaceCounts};
 
-use super::Told;
+use super::ReportView;
 
-impl Told<'_> {
+impl ReportView<'_> {
     pub(super) fn to_json(&self) -> Value {
         let report = self.report;
-        let outcomes = [What::Same, What::Kept, What::Other, What::Recognised, What::New, What::Lost, What::Nobody];
+        let outcomes = [
+            FaceChange::Same,
+            FaceChange::Kept,
+            FaceChange::OtherPerson,
+            FaceChange::Identified,
+            FaceChange::NewPerson,
+            FaceChange::Lost,
+            FaceChange::Unidentified,
+        ];
         let outcomes: Map<String, Value> = outcomes
-            .map(|what| (what.name().to_owned(), json!(report.outcomes.get(&what).unwrap_or(&0))))
+            .map(|what| (what.name().to_owned(), json!(report.changes.get(&what).unwrap_or(&0))))
             .into_iter()
             .collect();
         let unreadable = report.unreadable.iter().map(|(image, why)| json!({ "image_id": image, "why": why }));
@@ -21,7 +29,7 @@ impl Told<'_> {
             "analyzer": self.analyzer,
             "photos": report.photos,
             "photos_changed": report.changed,
-            "photos_moved": report.moved,
+            "photos_moved": report.changed_meanwhile,
             "photos_unreadable": unreadable.collect::<Vec<_>>(),
             "faces_both": report.both,
             "faces_only_before": report.only_before,
@@ -32,13 +40,13 @@ impl Told<'_> {
             "persons": report.persons.iter().map(|(person, faces)| self.person_json(*person, faces)).collect::<Vec<_>>(),
             "merges": self.merges_json(),
             "splits": self.splits().map(|(person, faces)| self.person_json(person, faces)).collect::<Vec<_>>(),
-            "in_no_photo": self.gone().collect::<Vec<_>>(),
-            "left_over": report.left_over,
+            "in_no_photo": self.without_faces().collect::<Vec<_>>(),
+            "left_over": report.without_photos,
             "differences": report.differences.iter().map(difference).collect::<Vec<_>>(),
         })
     }
 
-    fn person_json(&self, person: PersonId, faces: &Faces) -> Value {
+    fn person_json(&self, person: PersonId, faces: &PersonFaceCounts) -> Value {
         let other = faces.other.iter().map(|(whose, faces)| json!({ "person": whose, "faces": faces }));
         json!({
             "person": person,
@@ -53,24 +61,24 @@ impl Told<'_> {
     }
 
     fn merges_json(&self) -> Vec<Value> {
-        let alike = |strength: &'static str| move |join: &Join| json!({ "into": join.into, "from": join.from, "evidence": strength, "grounds": join.evidence });
+        let alike = |strength: &'static str| move |join: &MergeProposal| json!({ "into": join.into, "from": join.from, "evidence": strength, "grounds": join.evidence });
         let absorbed = self
             .absorbed()
             .map(|(into, from, faces)| json!({ "into": into, "from": from, "evidence": "decided", "faces": faces }));
         let merges = &self.report.merges;
-        let joins = merges.joins.iter().map(alike("strong"));
+        let joins = merges.merges.iter().map(alike("strong"));
         absorbed.chain(joins).chain(merges.suggestions.iter().map(alike("weaker"))).collect()
     }
 }
 
-fn difference(difference: &Difference) -> Value {
+fn difference(difference: &FaceDifference) -> Value {
     json!({
         "image_id": difference.image,
-        "face_before": difference.before,
-        "face": difference.now,
-        "what": difference.what.name(),
-        "was": difference.was,
-        "is": difference.is,
+        "face_before": difference.face_before,
+        "face": difference.face_now,
+        "what": difference.change.name(),
+        "was": difference.person_before,
+        "is": difference.person_now,
         "similarity": difference.similarity,
         "threshold": difference.threshold,
     })

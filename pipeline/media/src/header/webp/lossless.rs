@@ -1,42 +1,44 @@
-//! What the codes of a lossless WebP take in memory.
+//! Memory of the prefix code tables of a lossless WebP (RFC 9649, section 3).
 //!
-//! A picture is read with up to 65,536 groups of five codes, and a decoder makes tables of all of them before the first pixel,
-//! however small the picture is: 4 MB of file with 4 x 4 pixels made one of 1.3 GB. How many there are stands behind the
-//! transforms and in a small picture of its own, so both are read here, as far as needed and without keeping a pixel.
+//! An image uses up to 65,536 prefix code groups of five codes, and a decoder builds the tables of all of them before the first
+//! pixel, however small the image is: a file of 4 MB with 4 x 4 pixels took 1.3 GB. The number of groups follows the transforms
+//! and is stored in the entropy image, so both are parsed here, as far as needed and without keeping a pixel.
 
-/// For pixels that stand for themselves: green, which is also lengths and remembered colours, red, blue, alpha, distances.
-const ALPHABETS: [usize; 5] = [256 + LENGTHS, 256, 256, 256, 40];
+/// Alphabet sizes of a group (RFC 9649, section 3.7): green with lengths and colour cache, red, blue, alpha, distance.
+const ALPHABET_SIZES: [usize; 5] = [256 + LENGTHS, 256, 256, 256, 40];
 const LITERALS: usize = 256;
 const LENGTHS: usize = 24;
 const GREEN: usize = 0;
 const RED: usize = 1;
 const DISTANCE: usize = 4;
 
-/// Of a stream behind its signature and size. What cannot be read has been counted up to there; the decoder says why.
-pub(super) fn memory_of_codes(stream: &[u8], width: u32, height: u32) -> u64 {
+/// Returns the memory for a stream after its signature and size. What cannot be parsed is counted up to there; the decoder
+/// reports the error.
+pub(super) fn prefix_code_memory(stream: &[u8], width: u32, height: u32) -> u64 {
     let mut memory = 0;
-    let _ = count(&mut Bits { bytes: stream, at: 0 }, width, height, &mut memory);
+    let _ = count_codes(&mut BitReader { bytes: stream, at: 0 }, width, height, &mut memory);
     memory
 }
 
-fn count(bits: &mut Bits<'_>, mut width: u32, height: u32, memory: &mut u64) -> Option<()> {
+fn count_codes(bits: &mut BitReader<'_>, mut width: u32, height: u32, memory: &mut u64) -> Option<()> {
     let blocks = |width: u32, bits: u32| u64::from(width.div_ceil(1 << bits)) * u64::from(height.div_ceil(1 << bits));
-    // Each of the four may be there once; a decoder does not go on behind a second one.
-    let mut met = [false; 4];
+    // Each of the four transforms may occur once; the decoder stops at a repetition.
+    let mut seen_transforms = [false; 4];
     while bits.read(1)? == 1 {
         let kind = bits.read(2)?;
-        if std::mem::replace(&mut met[kind as usize], true) {
+        if std::mem::replace(&mut seen_transforms[kind as usize], true) {
             return None;
         }
+        // 0 is predictor, 1 colour, 2 subtract green, 3 colour indexing.
         match kind {
             0 | 1 => {
                 let side = bits.read(3)? + 2;
-                largest_pixel(bits, blocks(width, side))?;
+                read_entropy_image(bits, blocks(width, side))?;
             }
             2 => {}
             _ => {
                 let colours = bits.read(8)? + 1;
-                largest_pixel(bits, colours.into())?;
+                read_entropy_image(bits, colours.into())?;
                 width = width.div_ceil(if colours <= 2 {
                     8
                 } else if colours <= 4 {
@@ -49,28 +51,29 @@ fn count(bits: &mut Bits<'_>, mut width: u32, height: u32, memory: &mut u64) -> 
             }
         }
     }
-    let remembered = remembered_colours(bits)?;
+    let colour_cache_size = read_colour_cache_size(bits)?;
     let mut groups = 1;
     if bits.read(1)? == 1 {
         let side = bits.read(3)? + 2;
-        groups = largest_pixel(bits, blocks(width, side))? + 1;
+        groups = read_entropy_image(bits, blocks(width, side))? + 1;
     }
     for _ in 0..groups {
-        for alphabet in alphabets(remembered) {
-            *memory += Code::read(bits, alphabet)?.memory();
+        for alphabet in alphabet_sizes(colour_cache_size) {
+            *memory += PrefixCode::read(bits, alphabet)?.memory();
         }
     }
     Some(())
 }
 
-/// Reads a picture of its own. Red and green of its pixels are a number; the largest, as a copied pixel is never new.
-fn largest_pixel(bits: &mut Bits<'_>, pixels: u64) -> Option<u32> {
-    let remembered = remembered_colours(bits)?;
-    let mut codes = Vec::with_capacity(ALPHABETS.len());
-    for alphabet in alphabets(remembered) {
-        codes.push(Code::read(bits, alphabet)?);
+/// Parses an entropy-coded subimage. Returns the largest meta prefix code, stored in red and green of its pixels; copies
+/// (back references, colour cache) never add a new value.
+fn read_entropy_image(bits: &mut BitReader<'_>, pixels: u64) -> Option<u32> {
+    let colour_cache_size = read_colour_cache_size(bits)?;
+    let mut codes = Vec::with_capacity(ALPHABET_SIZES.len());
+    for alphabet in alphabet_sizes(colour_cache_size) {
+        codes.push(PrefixCode::read(bits, alphabet)?);
     }
-    // Of one colour, and said without a bit.
+    // A single colour takes no bits.
     if let [Some(green), Some(red), Some(_), Some(_)] = [0, 1, 2, 3].map(|colour| codes[colour].only_symbol())
         && green < LITERALS
     {
@@ -86,9 +89,9 @@ fn largest_pixel(bits: &mut Bits<'_>, pixels: u64) -> Option<u32> {
             largest = largest.max((red << 8 | green) as u32);
             done += 1;
         } else if green < LITERALS + LENGTHS {
-            done += u64::from(bits.distance(green - LITERALS)?);
+            done += u64::from(bits.read_lz77_value(green - LITERALS)?);
             let distance = codes[DISTANCE].next(bits)?;
-            bits.distance(distance)?;
+            bits.read_lz77_value(distance)?;
         } else {
             done += 1;
         }
@@ -96,7 +99,7 @@ fn largest_pixel(bits: &mut Bits<'_>, pixels: u64) -> Option<u32> {
     Some(largest)
 }
 
-fn remembered_colours(bits: &mut Bits<'_>) -> Option<usize> {
+fn read_colour_cache_size(bits: &mut BitReader<'_>) -> Option<usize> {
     if bits.read(1)? == 0 {
         return Some(0);
     }
@@ -104,21 +107,21 @@ fn remembered_colours(bits: &mut Bits<'_>) -> Option<usize> {
     (1..=11).contains(&size).then_some(1 << size)
 }
 
-fn alphabets(remembered: usize) -> [usize; 5] {
-    let mut alphabets = ALPHABETS;
-    alphabets[GREEN] += remembered;
-    alphabets
+fn alphabet_sizes(colour_cache_size: usize) -> [usize; 5] {
+    let mut alphabet_sizes = ALPHABET_SIZES;
+    alphabet_sizes[GREEN] += colour_cache_size;
+    alphabet_sizes
 }
 
-/// Bits of each byte from the lowest.
-struct Bits<'a> {
+/// Reads bits, least significant first.
+struct BitReader<'a> {
     bytes: &'a [u8],
     at: usize,
 }
 
-impl Bits<'_> {
+impl BitReader<'_> {
     fn read(&mut self, count: u32) -> Option<u32> {
-        (0..count).try_fold(0, |value, place| Some(value | self.bit()? << place))
+        (0..count).try_fold(0, |value, bit| Some(value | self.bit()? << bit))
     }
 
     fn bit(&mut self) -> Option<u32> {
@@ -127,8 +130,8 @@ impl Bits<'_> {
         Some(bit.into())
     }
 
-    /// Of a length or a distance: the first four are themselves, the others have bits of their own.
-    fn distance(&mut self, symbol: usize) -> Option<u32> {
+    /// Reads a length or a distance from its prefix symbol: the first four are literal, the others have extra bits.
+    fn read_lz77_value(&mut self, symbol: usize) -> Option<u32> {
         if symbol < 4 {
             return Some(symbol as u32 + 1);
         }
@@ -138,18 +141,18 @@ impl Bits<'_> {
     }
 }
 
-/// A prefix code: how many symbols have each length, and the symbols in that order.
-struct Code {
-    counts: [u16; Code::LONGEST + 1],
+/// A canonical prefix code: the number of symbols per code length, and the symbols in that order.
+struct PrefixCode {
+    counts: [u16; PrefixCode::MAX_LENGTH + 1],
     symbols: Vec<u16>,
 }
 
-impl Code {
-    const LONGEST: usize = 15;
-    /// In which order the lengths of the code for lengths are stored.
+impl PrefixCode {
+    const MAX_LENGTH: usize = 15;
+    /// The storage order of the lengths of the code length code.
     const ORDER: [usize; 19] = [17, 18, 0, 1, 2, 3, 4, 5, 16, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15];
 
-    fn read(bits: &mut Bits<'_>, alphabet: usize) -> Option<Self> {
+    fn read(bits: &mut BitReader<'_>, alphabet: usize) -> Option<Self> {
         if bits.read(1)? == 1 {
             return Self::read_simple(bits, alphabet);
         }
@@ -180,21 +183,21 @@ impl Code {
         (lengths.len() <= alphabet).then(|| Self::new(&lengths))?
     }
 
-    /// One symbol that takes no bits, or two of one bit.
-    fn read_simple(bits: &mut Bits<'_>, alphabet: usize) -> Option<Self> {
+    /// Reads a simple code: one symbol of no bits, or two of one bit.
+    fn read_simple(bits: &mut BitReader<'_>, alphabet: usize) -> Option<Self> {
         let two = bits.read(1)? == 1;
         let size = if bits.read(1)? == 1 { 8 } else { 1 };
         let mut symbols = vec![bits.read(size)? as u16];
         if two {
             symbols.push(bits.read(8)? as u16);
         }
-        let mut counts = [0; Self::LONGEST + 1];
+        let mut counts = [0; Self::MAX_LENGTH + 1];
         counts[usize::from(two)] = symbols.len() as u16;
         symbols.iter().all(|symbol| usize::from(*symbol) < alphabet).then_some(Self { counts, symbols })
     }
 
     fn new(lengths: &[u8]) -> Option<Self> {
-        let mut counts = [0; Self::LONGEST + 1];
+        let mut counts = [0; Self::MAX_LENGTH + 1];
         let mut symbols: Vec<u16> =
             (0..lengths.len() as u16).filter(|symbol| lengths[usize::from(*symbol)] > 0).collect();
         symbols.sort_by_key(|symbol| lengths[usize::from(*symbol)]);
@@ -210,7 +213,7 @@ impl Code {
         self.symbols.first().copied().map(usize::from).filter(|_| self.counts[0] == 1)
     }
 
-    fn next(&self, bits: &mut Bits<'_>) -> Option<usize> {
+    fn next(&self, bits: &mut BitReader<'_>) -> Option<usize> {
         if let Some(symbol) = self.only_symbol() {
             return Some(symbol);
         }
@@ -228,16 +231,16 @@ impl Code {
         None
     }
 
-    /// A table of up to ten bits, and a tree for what is longer.
+    /// Returns the decoder's memory: a lookup table of up to ten bits, and a tree for longer codes.
     fn memory(&self) -> u64 {
         const TABLE_BITS: usize = 10;
         const ENTRY: u64 = 4;
         const NODES: u64 = 3 * 16;
         const ITSELF: u64 = 64;
         let longest = self.counts.iter().rposition(|count| *count > 0).unwrap_or_default();
-        let in_tree: u64 = self.counts.iter().skip(TABLE_BITS + 1).map(|count| u64::from(*count)).sum();
+        let tree_symbols: u64 = self.counts.iter().skip(TABLE_BITS + 1).map(|count| u64::from(*count)).sum();
         let table = if longest > 1 { ENTRY << longest.min(TABLE_BITS) } else { 0 };
-        ITSELF + table + in_tree * NODES
+        ITSELF + table + tree_symbols * NODES
     }
 }
 
@@ -264,12 +267,12 @@ mod tests {
             self
         }
 
-        fn single(&mut self, symbol: u32) {
+        fn write_single_symbol_code(&mut self, symbol: u32) {
             self.write(0b101, 3).write(symbol, 8);
         }
 
-        /// All 256 symbols in eight bits each, said in few.
-        fn full(&mut self) {
+        /// Writes a code of 256 symbols of eight bits each, compactly.
+        fn write_full_code(&mut self) {
             self.write(0, 1).write(8, 4);
             for place in 0..12 {
                 self.write(u32::from(place == 11), 3);
@@ -278,9 +281,9 @@ mod tests {
         }
     }
 
-    /// These transforms, each of one colour; no remembered colours, blocks of four, and as many groups of full codes as
+    /// Returns these transforms, each of one colour; no colour cache, blocks of four, and as many groups of full codes as
     /// `largest` says.
-    fn bomb_behind(transforms: &[u32], largest: [u32; 2], groups: u32) -> Vec<u8> {
+    fn bomb_after(transforms: &[u32], largest: [u32; 2], groups: u32) -> Vec<u8> {
         let mut writer = Writer::default();
         for kind in transforms {
             writer.write(1, 1).write(*kind, 2);
@@ -290,48 +293,48 @@ mod tests {
                 _ => writer.write(255, 8),
             };
             writer.write(0, 1);
-            (0..5).for_each(|_| writer.single(0));
+            (0..5).for_each(|_| writer.write_single_symbol_code(0));
         }
         writer.write(0, 2).write(1, 1).write(0, 3).write(0, 1);
-        [largest[1], largest[0], 0, 0, 0].iter().for_each(|symbol| writer.single(*symbol));
+        [largest[1], largest[0], 0, 0, 0].iter().for_each(|symbol| writer.write_single_symbol_code(*symbol));
         for _ in 0..groups {
-            (0..4).for_each(|_| writer.full());
-            writer.single(0);
+            (0..4).for_each(|_| writer.write_full_code());
+            writer.write_single_symbol_code(0);
         }
         writer.bytes
     }
 
     fn bomb(largest: [u32; 2], groups: u32) -> Vec<u8> {
-        bomb_behind(&[], largest, groups)
+        bomb_after(&[], largest, groups)
     }
 
     #[test]
     fn every_group_is_counted() {
         let a_group = 4 * (64 + 256 * 4) + 64;
-        assert_eq!(memory_of_codes(&bomb([0, 0], 1), 4, 4), a_group);
-        assert_eq!(memory_of_codes(&bomb([1, 2], 259), 4, 4), 259 * a_group);
-        // Announced, but not there.
-        assert_eq!(memory_of_codes(&bomb([0xff, 0xff], 3), 4, 4) / a_group, 3);
-        assert_eq!(memory_of_codes(b"", 4, 4), 0);
+        assert_eq!(prefix_code_memory(&bomb([0, 0], 1), 4, 4), a_group);
+        assert_eq!(prefix_code_memory(&bomb([1, 2], 259), 4, 4), 259 * a_group);
+        // More groups declared than present.
+        assert_eq!(prefix_code_memory(&bomb([0xff, 0xff], 3), 4, 4) / a_group, 3);
+        assert_eq!(prefix_code_memory(b"", 4, 4), 0);
     }
 
     #[test]
-    fn groups_are_counted_behind_any_number_of_transforms() {
-        let plain = memory_of_codes(&bomb([1, 2], 259), 4, 4);
+    fn groups_are_counted_after_any_number_of_transforms() {
+        let plain = prefix_code_memory(&bomb([1, 2], 259), 4, 4);
         for transforms in [&[2][..], &[0, 1], &[3, 2, 0], &[0, 1, 2, 3], &[3, 2, 1, 0]] {
-            assert_eq!(memory_of_codes(&bomb_behind(transforms, [1, 2], 259), 4, 4), plain, "{transforms:?}");
+            assert_eq!(prefix_code_memory(&bomb_after(transforms, [1, 2], 259), 4, 4), plain, "{transforms:?}");
         }
-        // A decoder goes no further than the second of a kind.
+        // The decoder stops at a repeated transform.
         for transforms in [&[2, 2][..], &[0, 1, 2, 3, 0]] {
-            assert_eq!(memory_of_codes(&bomb_behind(transforms, [1, 2], 259), 4, 4), 0, "{transforms:?}");
+            assert_eq!(prefix_code_memory(&bomb_after(transforms, [1, 2], 259), 4, 4), 0, "{transforms:?}");
         }
     }
 
     #[test]
-    fn real_files_take_little() {
+    fn real_files_need_little_memory() {
         for side in [1, 16, 300] {
-            let file = crate::samples::file(&crate::samples::quarters(side, side), image::ImageFormat::WebP);
-            let memory = memory_of_codes(&file[25..], side, side);
+            let file = crate::samples::encode(&crate::samples::quadrants(side, side), image::ImageFormat::WebP);
+            let memory = prefix_code_memory(&file[25..], side, side);
             assert!((1..100_000).contains(&memory), "{memory}");
         }
     }

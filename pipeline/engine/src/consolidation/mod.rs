@@ -1,0 +1,146 @@
+//! Consolidation: merging persons found to be one, undoing merges, and reviewing unidentified faces.
+
+mod merge;
+mod photo_updates;
+mod proposals;
+mod review;
+
+use std::{
+    sync::{Arc, Mutex, atomic::AtomicU64},
+    time::Duration,
+};
+
+use sparks_domain::{EventId, IdentityHead, PersonId, PersonRegistry, Policy, Projection, RecordedEvent, Scale};
+
+use crate::{
+    Clock, CommitError, DependencyError, GalleryIndex, IndexError, Maintenance, Objects, ObjectsError, Publisher,
+    StoreError, photo_rows::PhotoRows, stages::event_notifications,
+};
+
+use self::review::ReviewCursor;
+pub use merge::MergeSummary;
+pub use photo_updates::PhotoUpdateReport;
+
+/// Merges and unmerges persons, and reviews unidentified faces. Every change is an event. The rows of photos are updated after it,
+/// in steps that can be interrupted and continued.
+pub struct Consolidator {
+    store: Arc<dyn Maintenance>,
+    objects: Arc<dyn Objects>,
+    index: Arc<GalleryIndex>,
+    publisher: Arc<dyn Publisher>,
+    clock: Arc<dyn Clock>,
+    config: ConsolidationConfig,
+    /// The identity event up to which this process has updated all photos that an index of the table returned. Photos that a
+    /// lagging index did not return yet are updated in a later run.
+    updated_once: AtomicU64,
+    review_cursor: Mutex<ReviewCursor>,
+}
+
+/// The configuration of a consolidator.
+#[derive(Debug, Clone)]
+pub struct ConsolidationConfig {
+    /// The policy by which faces are identified.
+    pub policy: Policy,
+    /// Returns the similarity scale of a model. Persons of a model without a scale are not merged.
+    pub scale: fn(&str) -> Option<Scale>,
+    /// How events become rows.
+    pub projection: Projection,
+    /// The actor of recorded events.
+    pub actor: String,
+    /// The maximum time that an index of the table lags behind it.
+    pub index_lag: Duration,
+}
+
+/// Errors returned when merging persons.
+#[derive(Debug, thiserror::Error)]
+pub enum MergeError {
+    /// The person does not exist.
+    #[error("there is no {0}; list persons with `sparks query persons`")]
+    Unknown(PersonId),
+    /// The persons are merged already.
+    #[error("{0} is the same person as {1} already; list merges with `sparks persons merges`")]
+    AlreadyMerged(PersonId, PersonId),
+    /// The persons are different faces of one photo.
+    #[error("{0} and {1} are different faces in one photo; merge them nevertheless with --force")]
+    SeenTogether(PersonId, PersonId),
+    /// The event is not a merge.
+    #[error("event {0} is not a merge; list merges with `sparks persons merges`")]
+    NotAMerge(EventId),
+    /// Every attempt met a conflict.
+    #[error("conflict: persons were changed by others in every attempt; try again")]
+    Conflict,
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The commit failed.
+    #[error(transparent)]
+    Commit(#[from] CommitError),
+    /// The bucket failed.
+    #[error(transparent)]
+    Objects(#[from] ObjectsError),
+}
+
+/// The result of a run.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ConsolidationReport {
+    /// The merges that were recorded.
+    pub merged: Vec<MergeSummary>,
+    /// The number of faces that a review has identified.
+    pub identified: usize,
+    /// Whether another run is needed.
+    pub has_more: bool,
+}
+
+/// The number of rows read at a time.
+const PAGE: usize = 256;
+
+impl Consolidator {
+    /// Creates a consolidator of this store.
+    pub fn new(
+        store: Arc<dyn Maintenance>,
+        objects: Arc<dyn Objects>,
+        index: Arc<GalleryIndex>,
+        publisher: Arc<dyn Publisher>,
+        clock: Arc<dyn Clock>,
+        config: ConsolidationConfig,
+    ) -> Self {
+        let (updated_once, review_cursor) = (AtomicU64::default(), Mutex::default());
+        Self { store, objects, index, publisher, clock, config, updated_once, review_cursor }
+    }
+
+    /// Runs after photos were committed: merges duplicates (if `merge`), updates the rows of photos after merges, and reviews some
+    /// of the unidentified faces.
+    pub async fn run(&self, merge: bool) -> Result<ConsolidationReport, MergeError> {
+        let merged = if merge { self.merge_duplicates().await? } else { Vec::new() };
+        let updated = self.apply_merges(|_| ()).await?;
+        let reviewed = self.review_batch().await?;
+        let has_more = updated.is_incomplete || reviewed.has_more;
+        Ok(ConsolidationReport { merged, identified: reviewed.identified, has_more })
+    }
+
+    /// Publishes recorded events. A failure is only logged: the event log has them.
+    async fn publish(&self, recorded: &[RecordedEvent]) {
+        let notifications: Vec<_> = recorded.iter().flat_map(event_notifications).collect();
+        if let Err(error) = self.publisher.publish(&notifications).await {
+            tracing::warn!(%error, "failed to publish events");
+        }
+    }
+
+    fn people_and_identity(&self) -> (PersonRegistry, IdentityHead) {
+        let state = self.index.state();
+        (state.people.clone(), state.identity.clone())
+    }
+
+    fn photo_rows(&self) -> PhotoRows<'_> {
+        PhotoRows { store: self.store.as_ref(), projection: self.config.projection }
+    }
+}
+
+impl From<IndexError> for MergeError {
+    fn from(error: IndexError) -> Self {
+        match error {
+            IndexError::Store(error) => Self::Store(error),
+            error => Self::Store(DependencyError::Unavailable(error.to_string()).into()),
+        }
+    }
+}

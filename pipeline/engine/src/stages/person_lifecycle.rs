@@ -1,0 +1,250 @@
+//! Persons that lose or regain photos: forgetting, reinstating, and the choice of another crop.
+
+use std::collections::BTreeSet;
+
+use sparks_domain::{
+    Event, FaceId, Gallery, ImageId, Key, PersonId, PersonPictured, PersonReinstated, PersonsForgotten, PhotoState,
+    PhotoStatus, ProjectionContext, Seq, Version, object_keys,
+};
+
+use super::{
+    commit::{Committer, conflict_backoff, wait_after_conflict},
+    crop_choice::{CropChoice, CropFace},
+    images::{Images, PixelSource},
+    notify::Notifier,
+    table::Table,
+};
+use crate::{Commit, CommitError, Erasure, Failure, PersonStatus, Pipeline, users::users_of_person};
+
+/// Forgets and reinstates persons.
+pub(crate) struct PersonLifecycle<'a>(pub &'a Pipeline);
+
+impl PersonLifecycle<'_> {
+    /// Updates the persons of a photo that no longer shows them: forgets those without another photo, and gives those whose crop
+    /// came from it another one.
+    pub async fn after_photo_removed(&self, image: &ImageId, persons: &[PersonId]) -> Result<(), Failure> {
+        if persons.is_empty() {
+            return Ok(());
+        }
+        let index = &self.0.ports.index;
+        index.refresh().await?;
+        for person in index.merges().all_current(persons) {
+            match index.person_status(person) {
+                PersonStatus::Known(known) => {
+                    let is_forgotten = self.forget(person).await?;
+                    let lost_its_crop = known.face.image == *image;
+                    if !is_forgotten && (lost_its_crop || !self.replacement_templates(person, None).await?.is_empty()) {
+                        self.replace_crop(person).await?;
+                    }
+                }
+                PersonStatus::Forgotten(_) => self.after_forgetting(person).await?,
+                PersonStatus::Unknown => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes a forgotten person known again, because a photo shows them. Returns whether this call did it.
+    pub async fn reinstate(&self, person: PersonId, face: FaceId) -> Result<bool, Failure> {
+        let Pipeline { ports, .. } = self.0;
+        let promoted = self.replacement_templates(person, None).await?;
+        let is_new = self
+            .commit_about_persons(|identity_seq| {
+                let PersonStatus::Forgotten(known) = ports.index.person_status(person) else { return None };
+                let event = PersonReinstated { v: Version, person, face: face.clone(), identity_seq };
+                let commit = self.commit_of(Event::PersonReinstated(event));
+                Some(PersonCommit { commit: Commit { promoted: promoted.clone(), ..commit }, reinstated: Some(known) })
+            })
+            .await?;
+        ports.index.promote(&promoted).await?;
+        Ok(is_new)
+    }
+
+    /// Returns stored faces to enroll as templates of the person, newest first, where the person has none, or none besides those of
+    /// the photo `removed`.
+    pub(super) async fn replacement_templates(
+        &self,
+        person: PersonId,
+        removed: Option<&ImageId>,
+    ) -> Result<Vec<FaceId>, Failure> {
+        let faces = self.0.ports.store.faces_of(&self.members(person)).await?;
+        let stored = faces.into_iter().map(|decided| decided.kept).filter(|stored| Some(&stored.face.image) != removed);
+        let stored: Vec<_> = stored.collect();
+        if stored.iter().any(|stored| stored.template) {
+            return Ok(Vec::new());
+        }
+        Ok(stored.into_iter().take(Gallery::MAX_TEMPLATES).map(|stored| stored.face).collect())
+    }
+
+    /// Forgets a person without photos: erases row, crop and signatures. A photo of them that is decided at the same time reinstates
+    /// them: whichever commits second sees the other. Returns whether they have no photo.
+    async fn forget(&self, person: PersonId) -> Result<bool, Failure> {
+        let Pipeline { ports, .. } = self.0;
+        // Faces are read before photos, so that they include none of a photo that is decided from now on.
+        let faces = ports.store.faces_of(&self.members(person)).await?;
+        let faces: Vec<FaceId> = faces.into_iter().map(|decided| decided.kept.face).collect();
+        if !self.has_no_photo(person).await? {
+            return Ok(false);
+        }
+        self.commit_about_persons(|identity_seq| {
+            matches!(ports.index.person_status(person), PersonStatus::Known(_)).then(|| {
+                let persons = self.members(person);
+                let event = Event::PersonsForgotten(PersonsForgotten { v: Version, persons, identity_seq });
+                let erased = Erasure { faces: faces.clone(), ..Erasure::default() };
+                PersonCommit::new(Commit { erased, ..self.commit_of(event) })
+            })
+        })
+        .await?;
+        self.after_forgetting(person).await?;
+        Ok(true)
+    }
+
+    /// Removes the crops and templates of a forgotten person, unless a photo of them was committed meanwhile: then reinstates them.
+    async fn after_forgetting(&self, person: PersonId) -> Result<(), Failure> {
+        let Pipeline { ports, .. } = self.0;
+        self.remove_crops(person).await?;
+        ports.index.remove_persons(&[person]).await?;
+        if self.has_no_photo(person).await? {
+            return Ok(());
+        }
+        let Some(crop) = CropChoice(self.0).best_face(person).await? else { return Ok(()) };
+        self.reinstate(person, crop.face.clone()).await?;
+        // Another worker may have reinstated them before the crop and the templates were removed here, so both are made again.
+        self.store_crop(person, &crop).await?;
+        let stored = ports.store.faces_of(&self.members(person)).await?.into_iter().map(|decided| decided.kept);
+        let templates: Vec<FaceId> = stored.filter(|stored| stored.template).map(|stored| stored.face).collect();
+        ports.index.promote(&templates).await?;
+        Ok(())
+    }
+
+    /// Gives the person a crop from another photo, and templates from what is left. The crop is stored first: a repeat makes it
+    /// again.
+    async fn replace_crop(&self, person: PersonId) -> Result<(), Failure> {
+        let Pipeline { ports, .. } = self.0;
+        let Some(crop) = CropChoice(self.0).best_face(person).await? else { return Ok(()) };
+        self.store_crop(person, &crop).await?;
+        let promoted = self.replacement_templates(person, None).await?;
+        let is_committed = self
+            .commit_about_persons(|identity_seq| {
+                matches!(ports.index.person_status(person), PersonStatus::Known(_)).then(|| {
+                    let event = PersonPictured { v: Version, person, face: crop.face.clone(), identity_seq };
+                    let commit = self.commit_of(Event::PersonPictured(event));
+                    PersonCommit::new(Commit { promoted: promoted.clone(), ..commit })
+                })
+            })
+            .await?;
+        ports.index.promote(&promoted).await?;
+        match ports.index.person_status(person) {
+            // That photo was removed as well, before there was a crop to remove.
+            PersonStatus::Forgotten(_) if !is_committed => self.after_forgetting(person).await,
+            _ => Ok(()),
+        }
+    }
+
+    async fn store_crop(&self, person: PersonId, crop: &CropFace) -> Result<(), Failure> {
+        let images = Images(self.0);
+        let pixels = images.pixels(&mut PixelSource::Object(&crop.object)).await?;
+        self.0.ports.index.replace(&crop.enrollment(person, pixels.clone())).await?;
+        images.store_crop(person, crop.bounds, pixels).await
+    }
+
+    async fn remove_crops(&self, person: PersonId) -> Result<(), Failure> {
+        let objects = &self.0.ports.objects;
+        objects.delete(&object_keys::crop(person)).await?;
+        for member in self.members(person) {
+            objects.delete(&object_keys::merged_crop(member)).await?;
+        }
+        Ok(())
+    }
+
+    /// Returns whether no photo is tagged with the person, and no user is linked to them.
+    async fn has_no_photo(&self, person: PersonId) -> Result<bool, Failure> {
+        for member in self.members(person) {
+            if !Table(self.0).photos_of_person(member, 1).await?.is_empty() {
+                return Ok(false);
+            }
+        }
+        let store = self.0.ports.store.as_ref();
+        Ok(users_of_person(store, person).await?.is_empty() && !self.has_photo_by_signatures(person).await?)
+    }
+
+    /// Returns whether an existing photo shows the person, by the stored signatures: the index of tags may lag behind.
+    async fn has_photo_by_signatures(&self, person: PersonId) -> Result<bool, Failure> {
+        let Pipeline { ports, .. } = self.0;
+        let merges = ports.index.merges();
+        let faces = ports.store.faces_of(&self.members(person)).await?;
+        let images: BTreeSet<ImageId> = faces.into_iter().map(|decided| decided.kept.face.image).collect();
+        for image in &images {
+            let Some(state) = ports.store.photo(image).await? else { continue };
+            let shows = state.status == PhotoStatus::Processed && merges.all_current(&state.persons).contains(&person);
+            let exists = shows
+                && (Table(self.0).image_row(image).await?.is_some()
+                    || self.is_profile_of(image, &state, person).await?);
+            if exists {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Returns whether this is the profile picture of a user whose row names this person: the index of users may lag behind, too.
+    async fn is_profile_of(&self, image: &ImageId, state: &PhotoState, person: PersonId) -> Result<bool, Failure> {
+        let store = &self.0.ports.store;
+        let Some(seq) = state.projected_seq else { return Ok(false) };
+        let recorded = store.event(image, seq).await?;
+        let Some(Event::ProfileProcessed(profile)) = recorded.map(|recorded| recorded.event) else { return Ok(false) };
+        let user = store.get(&Key::user(&profile.email)).await?;
+        Ok(user.is_some_and(|row| row.text("personId") == Some(&person.to_string())))
+    }
+
+    /// Returns the person and all persons merged into them.
+    fn members(&self, person: PersonId) -> Vec<PersonId> {
+        self.0.ports.index.merges().members(person).into_iter().collect()
+    }
+
+    fn commit_of(&self, event: Event) -> Commit {
+        let Pipeline { ports, config, .. } = self.0;
+        let actor = config.actor.clone();
+        Commit { events: vec![event], actor, ..Commit::without_events(ports.clock.now(), None) }
+    }
+
+    /// Commits what `draft` returns for the latest identity event, again after each conflict. Returns whether there was anything to
+    /// commit.
+    async fn commit_about_persons(&self, draft: impl Fn(Seq) -> Option<PersonCommit>) -> Result<bool, Failure> {
+        let Pipeline { ports, config, .. } = self.0;
+        let mut backoff = conflict_backoff();
+        loop {
+            ports.index.refresh().await?;
+            let identity = ports.index.identity();
+            let Some(PersonCommit { mut commit, reinstated }) = draft(identity.seq) else { return Ok(false) };
+            let merges = ports.index.merges();
+            let context =
+                ProjectionContext { reinstated: reinstated.as_ref(), ..ProjectionContext::new(commit.when, &merges) };
+            commit.mutations =
+                commit.events.iter().flat_map(|event| config.projection.project(event, &context)).collect();
+            commit.identity = Some(identity);
+            match Committer(self.0).commit(&commit).await {
+                Ok(receipt) => {
+                    ports.index.refresh().await?;
+                    Notifier(self.0).publish(receipt.events(), None).await?;
+                    return Ok(true);
+                }
+                Err(CommitError::IdentityMoved) => self.0.count_conflict(),
+                Err(error) => return Err(error.into()),
+            }
+            wait_after_conflict(&mut backoff, "the set of known persons").await?;
+        }
+    }
+}
+
+/// A commit about persons without its rows, and the person it reinstates.
+struct PersonCommit {
+    commit: Commit,
+    reinstated: Option<sparks_domain::Person>,
+}
+
+impl PersonCommit {
+    fn new(commit: Commit) -> Self {
+        Self { commit, reinstated: None }
+    }
+}

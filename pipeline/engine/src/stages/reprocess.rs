@@ -1,0 +1,118 @@
+//! Photos that are decided already, analyzed and committed again by `sparks redecide`.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use sparks_domain::{
+    DetectedFace, Event, FaceId, IdentityHead, ImageId, PersonId, PhotoProcessed, PhotoState, Verdict,
+};
+
+use super::{
+    CommitReceipt,
+    analyze::signatures,
+    commit::Committer,
+    effects::{Effects, IdentifiedFace, identified_faces},
+    images::{Images, PixelSource},
+};
+use crate::{
+    AnalyzeError, CommitError, DependencyError, Enrollment, Erasure, Failure, ImageError, ObjectsError, Pipeline,
+    Pixels, ProbeSet,
+};
+
+/// Analyzes and commits photos again.
+pub(crate) struct Reprocessor<'a>(pub &'a Pipeline);
+
+/// The reason why a variant cannot be analyzed, which does not stop the run.
+pub(crate) type Unreadable = String;
+
+/// A new decision about a photo.
+pub(crate) struct RedecidedCommit<'a> {
+    pub image: &'a ImageId,
+    pub state: &'a PhotoState,
+    pub events: Vec<Event>,
+    pub identity: IdentityHead,
+    pub faces: &'a [DetectedFace],
+    /// The models whose earlier signatures of the photo are replaced.
+    pub models: &'a BTreeSet<String>,
+}
+
+impl Reprocessor<'_> {
+    /// Detects the faces in a stored variant.
+    pub async fn analyze_variant(&self, large: &str) -> Result<Result<ProbeSet, Unreadable>, Failure> {
+        let Pipeline { ports, config, .. } = self.0;
+        let variant = match ports.objects.get(large, config.max_bytes).await {
+            Ok(variant) => variant,
+            Err(
+                error @ (ObjectsError::NotFound(_)
+                | ObjectsError::TooLarge { .. }
+                | ObjectsError::BadKey(_)
+                | ObjectsError::Forbidden { .. }),
+            ) => return Ok(Err(error.to_string())),
+            Err(error) => return Err(error.into()),
+        };
+        let pixels = match Images(self.0).run(move |processor| processor.decode(&variant.bytes)).await {
+            Ok(pixels) => Arc::new(pixels),
+            Err(ImageError::Rejected(reason)) => return Ok(Err(format!("{large}: {}", reason.message))),
+            Err(unavailable) => return Err(unavailable.into()),
+        };
+        match ports.analyzer.analyze(Arc::clone(&pixels)).await {
+            Ok(faces) => Ok(Ok(ProbeSet::new(faces, pixels))),
+            Err(error @ AnalyzeError::Panicked(_)) => Ok(Err(format!("{large}: {error}"))),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Commits the new decision, and replaces the photo's earlier signatures of these models.
+    pub async fn commit(&self, decision: RedecidedCommit<'_>) -> Result<CommitReceipt, CommitError> {
+        let RedecidedCommit { image, state, events, identity, faces, models } = decision;
+        let Pipeline { ports, .. } = self.0;
+        let earlier: Vec<FaceId> = (0..state.faces).map(|n| FaceId { image: image.clone(), n }).collect();
+        let stored = ports.store.signatures(&earlier).await?;
+        let replaced: Vec<_> = stored.into_iter().filter(|stored| models.contains(&stored.model)).collect();
+        let mut commit = Committer(self.0).prepare(image, Some(state), events);
+        commit.identity = commit.events.iter().any(Event::is_identity).then_some(identity);
+        commit.signatures = signatures(image, faces, &commit.events);
+        commit.erased =
+            Erasure { faces: replaced.iter().map(|stored| stored.face.clone()).collect(), photos: Vec::new() };
+        let receipt = Committer(self.0).commit(&commit).await?;
+        let persons: BTreeSet<PersonId> = replaced.iter().filter_map(|stored| stored.person).collect();
+        if !persons.is_empty() {
+            let persons: Vec<_> = persons.into_iter().collect();
+            let removed = ports.index.remove_photo(image, &persons).await;
+            removed.map_err(|error| DependencyError::Unavailable(error.to_string()))?;
+        }
+        Ok(receipt)
+    }
+
+    /// Applies the effects of such a commit: those of any photo, except that the variants are not new.
+    pub async fn apply_effects(&self, receipt: &CommitReceipt, pixels: Arc<Pixels>) -> Result<(), Failure> {
+        Effects(self.0).apply(receipt, pixels, true).await
+    }
+
+    /// Stores the crops of new persons that a crash after such a commit may have left out.
+    pub async fn complete_crops(&self, photo: &PhotoProcessed, pixels: &Arc<Pixels>) -> Result<(), Failure> {
+        let has_new_person = photo.faces.iter().any(|face| matches!(face.verdict, Verdict::NewPerson(_)));
+        if has_new_person && photo.follows.is_some() {
+            let source = PixelSource::Pixels(Arc::clone(pixels));
+            Effects(self.0).enroll(&identified_faces(photo), source, false).await?;
+        }
+        Ok(())
+    }
+
+    /// Enrolls the faces at these positions at a service that did not find them.
+    pub async fn enroll(
+        &self,
+        photo: &PhotoProcessed,
+        positions: &[usize],
+        pixels: &Arc<Pixels>,
+    ) -> Result<(), Failure> {
+        let number = |position: &usize| photo.first_face.checked_add(u16::try_from(*position).ok()?);
+        let numbers: BTreeSet<u16> = positions.iter().filter_map(number).collect();
+        let enrollment = |face: IdentifiedFace| face.enrollment(true, pixels);
+        let wanted = identified_faces(photo).into_iter().filter(|face| numbers.contains(&face.face.n));
+        let enrollments: Vec<Enrollment> = wanted.map(enrollment).collect();
+        if !enrollments.is_empty() {
+            self.0.ports.index.enroll(&enrollments, true).await?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,45 @@
+//! A deletion that needs more than one transaction.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use sparks_engine::{Commit, Objects, PhotoGuard, Store};
+use sparks_tests::{
+    emulator::Emulator,
+    samples::{decided_face, empty_commit, face, image, person, processed},
+    worker::{open, pipeline},
+};
+
+use super::dynamodb_faults::with_image_row;
+
+/// Thirty persons have their only template in this photo and a face in five others: more than a transaction may contain.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn deleting_the_only_template_of_thirty_persons_enrolls_others() {
+    let (emulator, folder) = (Emulator::start().await, tempfile::tempdir().unwrap());
+    let (_, store) = with_image_row(&emulator).await;
+    let store = Arc::new(store);
+    let numbers: Vec<u32> = (1..=30).collect();
+    let commit = async |photo: u64, persons: &[u32], template: bool| {
+        let image = image(photo);
+        let faces = (0..).zip(persons).map(|(n, p)| decided_face(face(&image, n), *p as u8, Some(*p), template));
+        let commit = Commit {
+            photo: Some(PhotoGuard { image: image.clone(), before: None }),
+            events: vec![processed(&image, "v1", persons)],
+            signatures: faces.collect(),
+            ..empty_commit()
+        };
+        store.commit(&commit).await.unwrap();
+    };
+    commit(1, &numbers, true).await;
+    for number in &numbers {
+        for n in 0..5 {
+            commit(1000 + u64::from(*number) * 10 + n, &[*number], false).await;
+        }
+    }
+    let objects = Arc::clone(&open(folder.path()).objects) as Arc<dyn Objects>;
+    let pipeline = pipeline(Arc::clone(&store) as Arc<dyn Store>, objects).await.unwrap();
+    pipeline.delete_as_operator(&image(1)).await.unwrap();
+    let kept = store.faces_of(&numbers.iter().map(|n| person(*n)).collect::<Vec<_>>()).await.unwrap();
+    let with_template: BTreeSet<_> =
+        kept.iter().filter(|face| face.kept.template).map(|face| face.kept.person).collect();
+    assert!(with_template.len() >= 15, "only {} persons have a new template", with_template.len());
+}

@@ -1,0 +1,144 @@
+//! Committing: one transaction, retried while its conditions fail for reasons that a corrected plan can meet.
+
+use std::collections::BTreeMap;
+
+use sparks_domain::{ImageId, Key, Mutation, PersonId, RecordedEvent, Timestamp};
+use sparks_engine::{Commit, CommitError, DependencyError, Store, StoreError};
+
+use super::{
+    DynamoStore,
+    attribute_value::{Fields, text},
+    face_items,
+    transact::{TransactionError, transact},
+    transaction_plan::{Action, ActionTarget, Assumptions, TransactionPlan},
+};
+use crate::retry::backoff;
+
+impl DynamoStore {
+    /// Returns the assumptions of the first attempt. Reads nothing for a photo of known persons.
+    async fn initial_assumptions(&self, commit: &Commit) -> Result<Assumptions, StoreError> {
+        let photo = commit.photo.as_ref().map(|guard| &guard.image);
+        let pending = photo.is_some_and(|image| self.is_unfinished(image));
+        let mut touched = face_items::touched(commit);
+        touched.extend(photo.filter(|_| pending).cloned());
+        let faces = self.stored_face_items(touched.into_iter().collect()).await?;
+        Ok(Assumptions { heads: self.heads(), rows: Default::default(), faces, pending })
+    }
+
+    /// Returns the items of the signatures' table for these photos, where they exist.
+    pub(super) async fn stored_face_items(
+        &self,
+        images: Vec<ImageId>,
+    ) -> Result<BTreeMap<ImageId, Fields>, StoreError> {
+        let keys = images.iter().map(face_items::photo_key).collect();
+        let mut items = BTreeMap::new();
+        for item in self.get_rows(&self.tables.faces, keys).await? {
+            let image = text(&item, "PK")?.parse();
+            items.insert(image.map_err(|e| StoreError::Unreadable(format!("face item: {e}")))?, item);
+        }
+        Ok(items)
+    }
+
+    /// Fails if a person number is taken by another worker's row. Checked before the transaction for rows that are written
+    /// after it: events cannot be undone.
+    async fn ensure_numbers_free(&self, numbers: &[Key]) -> Result<(), CommitError> {
+        let taken = self.batch_get(numbers).await?.into_iter().next();
+        match taken.map(|row| row.key.sk.parse::<PersonId>()) {
+            Some(Ok(person)) => Err(CommitError::NumberTaken(person)),
+            Some(Err(e)) => Err(StoreError::Unreadable(e.to_string()).into()),
+            None => Ok(()),
+        }
+    }
+
+    /// Writes the rows that did not fit into the transaction. If it is interrupted, the photo's state stays marked as
+    /// pending, and the next commit of the photo continues.
+    async fn write_deferred(&self, plan: &TransactionPlan, commit: &Commit) -> Result<(), CommitError> {
+        for mut batch in plan.deferred_batches(&self.tables.log)? {
+            while !batch.is_empty() {
+                match transact(&self.client, &batch).await {
+                    Ok(()) => break,
+                    Err(TransactionError::Store(error)) => return Err(error.into()),
+                    Err(TransactionError::ConditionFailed(reasons)) => {
+                        let has_failed =
+                            |n: usize| reasons.get(n).and_then(|r| r.code()) == Some("ConditionalCheckFailed");
+                        let is_photo = |action: &Action| matches!(action.target, ActionTarget::Photo);
+                        let moved = batch.iter().enumerate().any(|(n, action)| is_photo(action) && has_failed(n));
+                        // Another worker has committed the photo since: it writes the rows of its own event.
+                        if moved && !commit.events.is_empty() {
+                            return Ok(());
+                        }
+                        if moved {
+                            return Err(CommitError::PhotoMoved);
+                        }
+                        // A failed condition of any other row means that the row is already as it should be.
+                        let mut n = 0..;
+                        batch.retain(|_| !n.next().is_some_and(has_failed));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Commits (optimistic concurrency): plans a transaction on assumptions, sends it, and if a condition fails corrects the
+    /// assumptions by the items that DynamoDB returns, until it succeeds or a conflict is for the caller to resolve.
+    pub(super) async fn commit_with_retry(&self, commit: &Commit) -> Result<Vec<RecordedEvent>, CommitError> {
+        let mut assumptions = self.initial_assumptions(commit).await?;
+        let mut backoff = backoff();
+        for attempt in 0.. {
+            let plan = TransactionPlan::new(commit, &assumptions, &self.tables, self.lanes)?;
+            if plan.core.is_empty() {
+                return Ok(Vec::new());
+            }
+            self.ensure_numbers_free(&plan.deferred_person_keys()).await?;
+            match transact(&self.client, &plan.core).await {
+                Ok(()) => return self.finish_commit(plan, commit).await,
+                Err(TransactionError::Store(error)) => return Err(error.into()),
+                Err(TransactionError::ConditionFailed(reasons)) => {
+                    assumptions.correct(commit, &plan.core, &reasons)?;
+                    let touched = face_items::touched(commit).into_iter();
+                    let missing = touched.filter(|image| !assumptions.faces.contains_key(image)).collect();
+                    assumptions.faces.extend(self.stored_face_items(missing).await?);
+                }
+            }
+            // The first failure tells what is stored, so the second attempt follows at once. Further failures are conflicts
+            // with other workers.
+            if attempt > 0 {
+                let contended = || {
+                    let message = "DynamoDB TransactWriteItems: conflict: other workers keep writing to the same lane";
+                    StoreError::Dependency(DependencyError::Throttled(message.to_owned()))
+                };
+                let pause = backoff.next().ok_or_else(contended)?;
+                tracing::debug!(
+                    service = "DynamoDB",
+                    operation = "TransactWriteItems",
+                    attempt,
+                    pause_ms = pause.as_millis() as u64,
+                    "conflict with another worker, retry after backoff"
+                );
+                tokio::time::sleep(pause).await;
+            }
+        }
+        Ok(Vec::new())
+    }
+
+    /// Updates the known heads after the transaction and writes the deferred rows.
+    async fn finish_commit(&self, plan: TransactionPlan, commit: &Commit) -> Result<Vec<RecordedEvent>, CommitError> {
+        plan.recorded.iter().for_each(|recorded| self.advance_head(recorded.lane, recorded.seq));
+        let image = commit.photo.as_ref().map(|guard| &guard.image);
+        if let Some(image) = image {
+            self.set_unfinished(image, !plan.deferred.is_empty());
+        }
+        self.write_deferred(&plan, commit).await?;
+        if let Some(image) = image {
+            self.set_unfinished(image, false);
+        }
+        Ok(plan.recorded)
+    }
+
+    /// Changes rows of the platform's table without an event.
+    pub(super) async fn change_rows(&self, mutations: Vec<Mutation>) -> Result<(), CommitError> {
+        let when = Timestamp::from_millis(0);
+        self.commit_with_retry(&Commit { mutations, ..Commit::without_events(when, None) }).await.map(drop)
+    }
+}

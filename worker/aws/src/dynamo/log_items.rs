@@ -1,0 +1,189 @@
+//! Items of the log's table: events in lanes, heads of lanes, states of photos, checkpoints.
+
+use std::collections::BTreeMap;
+
+use aws_sdk_dynamodb::types::AttributeValue;
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+use sparks_domain::{Event, FaceId, ImageId, InvalidId, Lane, PhotoState, Position, RecordedEvent, Seq, Timestamp};
+use sparks_engine::{Checkpoint, StoreError};
+
+use super::attribute_value::{Fields, attributes, key_fields, n, number, s, text, to_dynamo};
+
+/// The partition of all heads.
+pub(crate) const HEADS: &str = "HEAD";
+/// The attribute of a photo's state that marks rows of its last event as still to be written.
+pub(crate) const PENDING: &str = "pending";
+/// The attribute of an event with the faces that were enrolled with it.
+const TEMPLATES: &str = "templates";
+
+/// The number of lanes for photos. Fixed when the log is created: a photo never changes its lane.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct PhotoLanes(pub u16);
+
+impl PhotoLanes {
+    /// Returns the lane of all events about this photo.
+    pub fn of(self, image: &ImageId) -> Lane {
+        let hash = Sha256::digest(image.as_str());
+        let number = hash.iter().take(8).fold(0_u64, |number, byte| number << 8 | u64::from(*byte));
+        Lane(1 + u16::try_from(number % u64::from(self.0.max(1))).unwrap_or_default())
+    }
+
+    /// Returns the lane of this event.
+    pub fn of_event(self, event: &Event) -> Lane {
+        event.image().map_or(Lane::IDENTITY, |image| self.of(image))
+    }
+}
+
+/// Returns the partition of a lane's events.
+pub(crate) fn lane_partition(lane: Lane) -> String {
+    match lane {
+        Lane::IDENTITY => "EVENTS".to_owned(),
+        Lane(number) => format!("EVENTS#{number}"),
+    }
+}
+
+/// Returns the beginning of the sort key of the event at this position.
+pub(crate) fn sort_key_prefix(Seq(seq): Seq) -> String {
+    format!("{seq:012}")
+}
+
+/// Returns the sort key of a lane's head.
+pub(crate) fn head_sort_key(Lane(lane): Lane) -> String {
+    format!("{lane:05}")
+}
+
+/// Returns the key of a lane's head.
+pub(crate) fn head_key(lane: Lane) -> Fields {
+    key_fields(HEADS, &head_sort_key(lane))
+}
+
+/// The attribute of a lane's head with the position of its last event that enrolled a face.
+pub(crate) const LAST_ENROLLMENT: &str = "taught";
+
+/// Returns whether an event after this one may have enrolled a face; true if the head lacks the attribute.
+pub(crate) fn has_enrollment_since(head: &Fields, Seq(after): Seq) -> Result<bool, StoreError> {
+    Ok(!head.contains_key(LAST_ENROLLMENT) || number(head, LAST_ENROLLMENT)? > after)
+}
+
+/// Parses the head of a lane: the lane and its last position.
+pub(crate) fn parse_head(fields: &Fields) -> Result<(Lane, Seq), StoreError> {
+    let lane = text(fields, "SK")?.parse().map_err(|e| StoreError::Unreadable(format!("head of a lane: {e}")))?;
+    Ok((Lane(lane), Seq(number(fields, "seq")?)))
+}
+
+/// Returns the key of a photo's state.
+pub(crate) fn state_key(image: &ImageId) -> Fields {
+    key_fields(&format!("IMG#{image}"), "STATE")
+}
+
+/// Returns the item of a photo's state.
+pub(crate) fn state_fields(image: &ImageId, state: &PhotoState, pending: bool) -> Result<Fields, StoreError> {
+    let Ok(Value::Object(attributes)) = serde_json::to_value(state) else {
+        return Err(StoreError::Unreadable(format!("failed to serialize the state of photo {image}")));
+    };
+    let mut fields = state_key(image);
+    fields.extend(attributes.iter().map(|(name, value)| (name.clone(), to_dynamo(value))));
+    fields.extend(pending.then(|| (PENDING.to_owned(), AttributeValue::Bool(true))));
+    Ok(fields)
+}
+
+/// Parses a photo's state, and whether rows of its last event are still to be written.
+pub(crate) fn parse_state(fields: &Fields) -> Result<(PhotoState, bool), StoreError> {
+    let mut attributes = attributes(fields);
+    let pending = attributes.remove(PENDING).is_some();
+    let state = serde_json::from_value(Value::Object(attributes));
+    let unreadable = |e| StoreError::Unreadable(format!("state {}: {e}", text(fields, "PK").unwrap_or_default()));
+    Ok((state.map_err(unreadable)?, pending))
+}
+
+/// Returns the item of an event, with the IDs of the faces that are enrolled with it.
+pub(crate) fn event_fields(recorded: &RecordedEvent, templates: &[FaceId]) -> Fields {
+    let sort_key = format!("{}#{}", sort_key_prefix(recorded.seq), recorded.when);
+    let mut fields = key_fields(&lane_partition(recorded.lane), &sort_key);
+    let texts = [
+        ("event_id", recorded.id.to_string()),
+        ("actor", recorded.actor.clone()),
+        ("when_occurred", recorded.when.to_string()),
+        ("event_type", recorded.event.event_type().to_owned()),
+        ("event_data", recorded.event.to_data()),
+    ];
+    fields.extend(texts.map(|(name, text)| (name.to_owned(), s(text))));
+    if !templates.is_empty() {
+        let names = templates.iter().map(|face| s(face.to_string())).collect();
+        fields.insert(TEMPLATES.to_owned(), AttributeValue::L(names));
+    }
+    fields
+}
+
+/// The faces that were enrolled with an event.
+pub(crate) struct EventTemplates {
+    pub lane: Lane,
+    pub seq: Seq,
+    pub templates: Vec<FaceId>,
+}
+
+/// The projection of an event's item for [`EventTemplates`]: the event itself is not read.
+pub(crate) const TEMPLATES_PROJECTION: &str = "SK, templates";
+
+/// Parses the position of an event of this lane.
+pub(crate) fn event_seq(lane: Lane, fields: &Fields) -> Result<Seq, StoreError> {
+    let seq = text(fields, "SK")?.split('#').next().and_then(|digits| digits.parse().ok()).map(Seq);
+    seq.ok_or_else(|| unreadable(lane, fields, "the sort key does not begin with a number"))
+}
+
+/// Parses an event of this lane.
+pub(crate) fn parse_event(lane: Lane, fields: &Fields) -> Result<RecordedEvent, StoreError> {
+    let bad = |reason: String| unreadable(lane, fields, &reason);
+    Ok(RecordedEvent {
+        lane,
+        seq: event_seq(lane, fields)?,
+        id: text(fields, "event_id")?.parse().map_err(|e: InvalidId| bad(e.to_string()))?,
+        actor: text(fields, "actor")?.to_owned(),
+        when: text(fields, "when_occurred")?.parse::<Timestamp>().map_err(|e| bad(e.to_string()))?,
+        event: Event::parse(text(fields, "event_type")?, text(fields, "event_data")?)
+            .map_err(|e| bad(e.to_string()))?,
+    })
+}
+
+/// Parses the faces that were enrolled with an event of this lane.
+pub(crate) fn parse_event_templates(lane: Lane, fields: &Fields) -> Result<EventTemplates, StoreError> {
+    let names = fields.get(TEMPLATES).and_then(|value| value.as_l().ok()).map(Vec::as_slice).unwrap_or_default();
+    let face = |name: &AttributeValue| {
+        let name = name.as_s().map_err(|_| unreadable(lane, fields, "a template is not a string"))?;
+        name.parse().map_err(|e: InvalidId| unreadable(lane, fields, &e.to_string()))
+    };
+    let templates = names.iter().map(face).collect::<Result<_, StoreError>>()?;
+    Ok(EventTemplates { lane, seq: event_seq(lane, fields)?, templates })
+}
+
+fn unreadable(lane: Lane, fields: &Fields, reason: &str) -> StoreError {
+    StoreError::Unreadable(format!("event {} of lane {lane}: {reason}", text(fields, "SK").unwrap_or_default()))
+}
+
+/// Returns the key of a checkpoint.
+pub(crate) fn checkpoint_key(mark: Checkpoint) -> Fields {
+    key_fields(
+        "MARK",
+        match mark {
+            Checkpoint::Followed => "FOLLOWED",
+            Checkpoint::Considered => "CONSIDERED",
+        },
+    )
+}
+
+/// Returns a position as checkpoints store it: a number for each lane.
+pub(crate) fn position_value(position: &Position) -> AttributeValue {
+    let lanes = position.lanes().map(|(lane, Seq(seq))| (lane.to_string(), n(seq)));
+    AttributeValue::M(lanes.collect::<BTreeMap<_, _>>().into_iter().collect())
+}
+
+/// Parses the position of a checkpoint.
+pub(crate) fn parse_position(fields: &Fields) -> Result<Position, StoreError> {
+    let Some(Ok(lanes)) = fields.get("position").map(AttributeValue::as_m) else { return Ok(Position::default()) };
+    let lane = |name: &String| {
+        let lane = name.parse().map_err(|e| StoreError::Unreadable(format!("checkpoint of lane {name:?}: {e}")))?;
+        Ok((Lane(lane), Seq(number(lanes, name)?)))
+    };
+    lanes.keys().map(lane).collect()
+}

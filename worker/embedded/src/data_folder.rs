@@ -1,0 +1,120 @@
+//! The data folder of the embedded backend.
+
+use std::{
+    fs::{self, File},
+    io,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use sparks_engine::StoreError;
+
+use crate::{
+    FileObjects, FilePublisher, FolderPlatformClient, QueueConfig, SqliteQueue, SqliteStore, UploadSubmitter,
+    database::{Database, DatabaseError},
+    process_registry::{ProcessLock, ProcessRegistry},
+};
+
+/// The adapters over one data folder.
+pub struct Embedded {
+    /// Table, event log and signatures.
+    pub store: Arc<SqliteStore>,
+    /// Originals, variants and crops.
+    pub objects: Arc<FileObjects>,
+    /// Work queue and dead letters.
+    pub queue: Arc<SqliteQueue>,
+    /// Uploads of `sparks ingest` and the inbox: row and message in one transaction.
+    pub submitter: UploadSubmitter,
+    /// Uploads of load tests: object, row and message as separate steps.
+    pub platform: Arc<FolderPlatformClient>,
+    /// Event notifications, appended to a file.
+    pub publisher: Arc<FilePublisher>,
+}
+
+/// Error of opening a data folder.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The folder or a file in it cannot be created or locked.
+    #[error("{path}")]
+    Io {
+        /// The path of the folder or file.
+        path: PathBuf,
+        /// The I/O error.
+        source: io::Error,
+    },
+    /// The database cannot be opened.
+    #[error("{path}: {reason}; {remedy}")]
+    Database {
+        /// The path of the database.
+        path: PathBuf,
+        /// The error of the database.
+        reason: String,
+        /// How to resolve it.
+        remedy: &'static str,
+    },
+    /// The folder does not exist or contains no database.
+    #[error("{0} is not a data folder of sparks; name one with --data, or create one with `sparks ingest`")]
+    Missing(PathBuf),
+}
+
+impl Embedded {
+    /// Opens the data folder, which must exist.
+    pub fn open(folder: &Path, config: QueueConfig) -> Result<Self, OpenError> {
+        if !folder.join("sparks.db").is_file() {
+            return Err(OpenError::Missing(folder.to_owned()));
+        }
+        Self::open_or_create(folder, config)
+    }
+
+    /// Opens the data folder, creating it if it does not exist.
+    pub fn open_or_create(folder: &Path, config: QueueConfig) -> Result<Self, OpenError> {
+        let io = |path: &Path| {
+            let path = path.to_owned();
+            move |source| OpenError::Io { path, source }
+        };
+        // The objects folder is created only with the database: if it is missing later, such as an unmounted volume, an empty one
+        // would hide that.
+        let is_new = !folder.join("sparks.db").exists();
+        for part in ["tmp", "owners"].into_iter().chain(is_new.then_some("objects")) {
+            let part = folder.join(part);
+            fs::create_dir_all(&part).map_err(io(&part))?;
+        }
+        // One process at a time sets up the folder: SQLite's locks do not cover the switch to write-ahead logging.
+        let lock = folder.join("setup.lock");
+        let setup_lock = File::create(&lock).map_err(io(&lock))?;
+        setup_lock.lock().map_err(io(&lock))?;
+        let database = folder.join("sparks.db");
+        let open = || {
+            let open_error = |error: DatabaseError| {
+                let (path, reason) = (database.clone(), error.to_string());
+                OpenError::Database { path, reason, remedy: remedy(error) }
+            };
+            Database::open(&database).map_err(open_error)
+        };
+        let (database, log_reader) = (open()?, open()?);
+        let processes = ProcessRegistry::new(folder.join("owners"));
+        let process = ProcessLock::register(&processes).map_err(io(&folder.join("owners")))?;
+        FileObjects::remove_stale(&folder.join("tmp"), &processes).map_err(io(&folder.join("tmp")))?;
+        drop(setup_lock);
+        let objects = Arc::new(FileObjects::new(folder.join("objects"), folder.join("tmp"), process.name()));
+        Ok(Self {
+            store: Arc::new(SqliteStore::new(database.clone(), log_reader)),
+            platform: Arc::new(FolderPlatformClient::new(database.clone(), Arc::clone(&objects))),
+            objects,
+            queue: Arc::new(SqliteQueue::new(database.clone(), process, processes, config)),
+            submitter: UploadSubmitter::new(database),
+            publisher: Arc::new(FilePublisher::new(folder.join("published.jsonl"))),
+        })
+    }
+}
+
+/// Returns how to resolve an error of opening the database. Restoring a backup is recommended only for a damaged file.
+fn remedy(error: DatabaseError) -> &'static str {
+    match error {
+        DatabaseError::NewerSchema(_) => "use a newer sparks, or name another folder with --data",
+        error => match StoreError::from(error) {
+            StoreError::Dependency(_) => "make sure that the disk is mounted, writable and not full, then retry",
+            StoreError::Unreadable(_) => "restore it from a backup, or name another folder with --data",
+        },
+    }
+}

@@ -1,0 +1,96 @@
+//! The processes that share a data folder. Each holds a lock on a file, which the operating system releases when the process
+//! ends for any reason, so that its leases and temporary files can be cleaned up at once.
+
+use std::{
+    fs::{self, File, TryLockError},
+    io,
+    path::PathBuf,
+    process,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+/// Suffix of a lock file that is not locked yet.
+const UNREGISTERED: &str = ".new";
+/// Age from which such a file is stale.
+const MAX_REGISTRATION: Duration = Duration::from_secs(60);
+
+/// The lock files of the processes that share a data folder.
+#[derive(Debug, Clone)]
+pub(crate) struct ProcessRegistry {
+    folder: PathBuf,
+}
+
+/// The registration of this process, which ends when dropped.
+#[derive(Debug)]
+pub(crate) struct ProcessLock {
+    name: String,
+    _lock: File,
+}
+
+impl ProcessRegistry {
+    /// Creates the registry over the lock files in this folder.
+    pub fn new(folder: PathBuf) -> Self {
+        Self { folder }
+    }
+
+    /// Returns whether the process has ended.
+    pub fn has_ended(&self, name: &str) -> bool {
+        let Ok(file) = File::open(self.folder.join(name)) else { return true };
+        match file.try_lock() {
+            Ok(()) => true,
+            Err(TryLockError::WouldBlock | TryLockError::Error(_)) => false,
+        }
+    }
+
+    /// Returns the processes that have ended and may still hold leases.
+    pub fn ended(&self) -> Vec<String> {
+        let files = fs::read_dir(&self.folder).into_iter().flatten().flatten();
+        let names = files.filter_map(|file| file.file_name().into_string().ok());
+        // A process that is still registering holds no leases.
+        names.filter(|name| !name.ends_with(UNREGISTERED) && self.has_ended(name)).collect()
+    }
+
+    /// Returns the running processes.
+    pub fn running(&self) -> Vec<String> {
+        let files = fs::read_dir(&self.folder).into_iter().flatten().flatten();
+        let names = files.filter_map(|file| file.file_name().into_string().ok());
+        names.filter(|name| !name.ends_with(UNREGISTERED) && !self.has_ended(name)).collect()
+    }
+
+    /// Removes the files of processes that ended during their registration.
+    fn remove_stale(&self) {
+        let files = fs::read_dir(&self.folder).into_iter().flatten().flatten();
+        for file in files.filter(|file| file.file_name().to_string_lossy().ends_with(UNREGISTERED)) {
+            let age =
+                file.metadata().and_then(|metadata| metadata.modified()).ok().and_then(|time| time.elapsed().ok());
+            if age.is_some_and(|age| age > MAX_REGISTRATION) {
+                let _ = fs::remove_file(file.path());
+            }
+        }
+    }
+
+    /// Removes the lock file of a process that has ended, after its leases have been released.
+    pub fn remove(&self, name: &str) {
+        let _ = fs::remove_file(self.folder.join(name));
+    }
+}
+
+impl ProcessLock {
+    /// Registers this process.
+    pub fn register(processes: &ProcessRegistry) -> io::Result<Self> {
+        let nanos = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
+        let name = format!("{}-{nanos}", process::id());
+        // Locked before it gets its final name, so that an unlocked file always means that its process has ended.
+        processes.remove_stale();
+        let unregistered = processes.folder.join(format!("{name}{UNREGISTERED}"));
+        let lock = File::create_new(&unregistered)?;
+        lock.lock()?;
+        fs::rename(unregistered, processes.folder.join(&name))?;
+        Ok(Self { name, _lock: lock })
+    }
+
+    /// Returns the name of the process: its ID and start time.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+}
