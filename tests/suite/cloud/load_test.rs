@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::account::Account;
 
-const SIZE: [&str; 5] = ["load", "--photos", "80", "--identities", "12"];
+const SIZE: [&str; 5] = ["load", "--photos", "40", "--identities", "8"];
 const OPTIONS: [&str; 9] = ["--duplicates", "20%", "--corrupt", "5%", "--shuffle", "--workers", "2", "--seed", "5"];
 
 /// Runs a load test that must pass and returns its report.
@@ -14,7 +14,7 @@ fn run_load(account: &Account, more: &[&str]) -> Value {
     let stderr = String::from_utf8_lossy(&output.stderr);
     let report: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {stderr}"));
     assert!(output.status.success(), "{}", report["checks"]);
-    assert_eq!(report["figures"]["settled"], 80);
+    assert_eq!(report["figures"]["settled"], 40);
     report
 }
 

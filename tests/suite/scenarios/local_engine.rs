@@ -14,14 +14,11 @@ use crate::{
 };
 
 /// Returns a folder of data that is too large for the repository: in `SPARKS_TEST_DATA`, or beside the repository.
-fn data(name: &str) -> Option<PathBuf> {
+fn data(name: &str) -> PathBuf {
     let folder = std::env::var_os("SPARKS_TEST_DATA").map_or_else(|| root().join("../shared/data"), PathBuf::from);
     let found = folder.join(name);
-    if !found.is_dir() {
-        println!("SKIPPED: {} does not exist; set SPARKS_TEST_DATA to the folder that holds {name}", found.display());
-        return None;
-    }
-    Some(found)
+    assert!(found.is_dir(), "{} does not exist; set SPARKS_TEST_DATA to the folder that holds {name}", found.display());
+    found
 }
 
 #[test]
@@ -124,7 +121,7 @@ fn an_evaluation_names_the_folder_layout_it_expects() {
 #[test]
 #[ignore = "takes two minutes and needs a large data set; run it after changes of the face engine"]
 fn ten_persons_are_distinguished() {
-    let Some(folder) = data("faces/lfw10") else { return };
+    let folder = data("faces/lfw10");
     let report = Sparks::new().json(["faces", "eval", folder.to_str().unwrap()]);
     let number = |key: &str| report[key].as_f64().unwrap_or_else(|| panic!("{key} in {report}"));
     println!("precision {}, recall {}, {} persons", number("precision"), number("recall"), number("persons_made"));
@@ -135,8 +132,9 @@ fn ten_persons_are_distinguished() {
 }
 
 #[test]
+#[ignore = "needs the large data set and takes a minute; run it after changes of the image processor"]
 fn camera_photos_need_little_memory() {
-    let Some(folder) = data("photos") else { return };
+    let folder = data("photos");
     let sparks = Sparks::new();
     let command = sparks.command(["ingest", folder.to_str().unwrap(), "--jobs", "2", "--json"]);
     let (peak, output) = run_and_measure(command);

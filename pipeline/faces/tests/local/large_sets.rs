@@ -3,9 +3,10 @@
 use super::{analyze, files, open, shared};
 
 #[test]
+#[ignore = "needs the large data set and takes minutes; run it after changes of the face engine"]
 fn every_photo_of_a_person_has_a_central_face() {
-    let Some(folder) = shared("faces/lfw10") else { return };
-    let photos = files(&folder).into_iter().filter(|path| path.extension().is_some_and(|kind| kind == "jpg"));
+    let photos =
+        files(&shared("faces/lfw10")).into_iter().filter(|path| path.extension().is_some_and(|kind| kind == "jpg"));
     for photo in photos {
         let faces = analyze(&open(photo.clone()));
         // The person is in the centre; others may stand behind.
@@ -18,10 +19,10 @@ fn every_photo_of_a_person_has_a_central_face() {
 }
 
 #[test]
+#[ignore = "needs the large data set and takes minutes; run it after changes of the face engine"]
 fn landscapes_and_test_images_have_no_confident_face() {
     for folder in ["photos", "images"] {
-        let Some(folder) = shared(folder) else { return };
-        for path in files(&folder) {
+        for path in files(&shared(folder)) {
             // Some files are damaged on purpose.
             let Ok(image) = image::open(&path) else { continue };
             let image = image.thumbnail(1920, 1920).into_rgb8();

@@ -55,14 +55,19 @@ fn head(name: &str) -> RgbImage {
 }
 
 /// Returns a folder of data that is too large for the repository: below `../shared/data`, or below `SPARKS_TEST_DATA`.
-fn shared(name: &str) -> Option<PathBuf> {
+///
+/// # Panics
+///
+/// Panics if there is none.
+fn shared(name: &str) -> PathBuf {
     let default = || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
     let folder = std::env::var_os("SPARKS_TEST_DATA").map_or_else(default, PathBuf::from).join(name);
-    if !folder.is_dir() {
-        eprintln!("skipped: {} does not exist; set SPARKS_TEST_DATA to the folder of the test data", folder.display());
-        return None;
-    }
-    Some(folder)
+    assert!(
+        folder.is_dir(),
+        "{} does not exist; set SPARKS_TEST_DATA to the folder of the test data",
+        folder.display()
+    );
+    folder
 }
 
 /// Returns every file below a folder, sorted by name.
