@@ -70,11 +70,15 @@ async fn all_commits_are_throttled(outage: Duration) {
     let photos = album(8);
     proxy.intercept(|target, _| (target == COMMIT).then(throttled_response));
     account.upload_all(&photos).await;
-    sleep(outage).await;
+    let started = Instant::now();
+    // At least until the retries of a commit, whose delays are random, are used up.
+    while started.elapsed() < outage || !worker.log().contains("throttled: deferred without counting an attempt") {
+        assert!(started.elapsed() < outage + Duration::from_secs(120), "no message was deferred: {}", worker.log());
+        sleep(Duration::from_millis(500)).await;
+    }
     assert_eq!(account.processed().await, 0);
     proxy.intercept(|_, _| None);
     assert_complete(&account, &photos).await;
-    assert!(worker.log().contains("throttled: deferred without counting an attempt"), "{}", worker.log());
 }
 
 async fn the_queue_is_down(outage: Duration) {
