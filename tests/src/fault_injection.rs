@@ -50,6 +50,7 @@ pub enum FaultKind {
 pub struct FaultPlan {
     fault: Option<Fault>,
     calls: Mutex<Vec<String>>,
+    called: tokio::sync::Notify,
     interruption: Mutex<Option<(InterruptionPoint, Interruption)>>,
 }
 
@@ -117,6 +118,18 @@ impl FaultPlan {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// Returns whether the process is dead: the fault is a crash and has been injected.
+    pub fn has_crashed(&self) -> bool {
+        self.has_fired() && self.fault.is_some_and(|fault| fault.kind == FaultKind::Crash)
+    }
+
+    /// Waits until the process is dead.
+    pub async fn crashed(&self) {
+        while !self.has_crashed() {
+            self.called.notified().await;
+        }
+    }
+
     /// Returns whether the fault has been injected.
     pub fn has_fired(&self) -> bool {
         self.fault.is_some_and(|fault| self.calls().len() >= fault.call)
@@ -130,6 +143,7 @@ impl FaultPlan {
     fn record(&self, name: String) -> Option<FaultTiming> {
         let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
         calls.push(name);
+        self.called.notify_one();
         let fault = self.fault?;
         match fault.kind {
             _ if calls.len() == fault.call => Some(fault.timing),

@@ -1,14 +1,13 @@
-//! An in-process worker over a data folder: the real pipeline, and a loop that processes one message at a time.
+//! An in-process worker over a data folder: the real consumer and pipeline.
 
 use std::{path::Path, sync::Arc, time::Duration};
 
 use sparks_domain::{ImageId, PersonId, Policy, Projection, Threshold};
 use sparks_embedded::{Embedded, FileObjects, QueueConfig, Submission};
 use sparks_engine::{
-    ArrivalOrder, ArrivalSlot, Clock, ConsolidationConfig, Consolidator, Content, CpuPool, Failure, GalleryIndex,
-    Maintenance, MalformedMessage, NoMeter, Objects, OnCpu, PhotoRef, Pipeline, PipelineConfig, Ports, PublishConfig,
-    Publisher, PutMode, Queue, QueueError, Rebuilder, Request, RetryPolicy, Store, StoreError, SystemClock, Upload,
-    parse_message,
+    Clock, ConsolidationConfig, Consolidator, Consumer, ConsumerConfig, Content, CpuPool, GalleryIndex, Maintenance,
+    MalformedMessage, NoMeter, Objects, OnCpu, PhotoRef, Pipeline, PipelineConfig, Ports, PublishConfig, Publisher,
+    PutMode, Queue, QueueError, Rebuilder, Request, RetryPolicy, Store, StoreError, SystemClock, Upload, parse_message,
 };
 use sparks_faces::SyntheticEngine;
 use sparks_media::{CropSpec, Fit, Limits, LocalImageProcessor, VariantSpec};
@@ -167,11 +166,10 @@ pub async fn persons_in(backend: &Embedded, photo: &Photo) -> Vec<PersonId> {
     serde_json::from_value(persons).expect("persons are person IDs")
 }
 
-/// Processes one message at a time.
+/// The real consumer, driven one message at a time.
 pub struct Worker {
-    queue: Arc<dyn Queue>,
-    pipeline: Pipeline,
-    arrival_order: ArrivalOrder,
+    consumer: Consumer,
+    plan: Arc<FaultPlan>,
     /// What the worker has published.
     pub publisher: Arc<RecordingPublisher>,
 }
@@ -183,10 +181,15 @@ pub enum WorkerError {
     Start(StoreError),
     /// The queue failed.
     Queue(QueueError),
+    /// The fault plan killed it.
+    Crashed,
 }
 
-/// The retry policy of test workers.
-const RETRY_POLICY: RetryPolicy = RetryPolicy { max_attempts: 5, prerequisite_timeout: Duration::from_secs(10) };
+/// The consumer settings of test workers.
+const CONSUMER_CONFIG: ConsumerConfig = ConsumerConfig {
+    visibility_timeout: Duration::from_secs(60),
+    retry_policy: RetryPolicy { max_attempts: 5, prerequisite_timeout: Duration::from_secs(10) },
+};
 
 impl Worker {
     /// Starts a worker whose port calls go through a fault plan.
@@ -197,13 +200,14 @@ impl Worker {
         let publisher = Arc::new(RecordingPublisher::default());
         let faulty_publisher = plan.wrap(Arc::clone(&publisher) as Arc<dyn Publisher>);
         let pipeline = pipeline_with_publisher(store, objects, faulty_publisher).await.map_err(WorkerError::Start)?;
-        Ok(Self { queue, pipeline, arrival_order: ArrivalOrder::default(), publisher })
+        let consumer = Consumer::new(queue, Arc::new(pipeline), CONSUMER_CONFIG);
+        Ok(Self { consumer, plan: Arc::clone(plan), publisher })
     }
 
     /// Processes messages until none is waiting, leased or delayed.
     pub async fn drain(&self, backend: &Embedded) -> Result<(), WorkerError> {
         loop {
-            if self.next().await.map_err(WorkerError::Queue)? {
+            if self.next().await? {
                 continue;
             }
             let depth = backend.queue.depth().await.map_err(WorkerError::Queue)?;
@@ -215,23 +219,16 @@ impl Worker {
     }
 
     /// Processes the next message. Returns false if there is none.
-    pub async fn next(&self) -> Result<bool, QueueError> {
-        let Some(delivery) = self.queue.receive(1).await?.pop() else { return Ok(false) };
-        let slot = self.arrival_order.slot();
-        let result = match parse_message(&delivery.body, BUCKET) {
-            Err(malformed) => Err(malformed.into()),
-            Ok(requests) => self.handle(requests, &slot).await,
+    pub async fn next(&self) -> Result<bool, WorkerError> {
+        let next = async {
+            let Some(message) = self.consumer.receive(1).await?.pop() else { return Ok(false) };
+            self.consumer.handle(message).await.map(|_| true)
         };
-        let settlement = RETRY_POLICY.settlement(&result, &delivery, SystemClock.now());
-        self.queue.settle(delivery, settlement).await?;
-        Ok(true)
-    }
-
-    async fn handle(&self, requests: Vec<Request>, slot: &ArrivalSlot) -> Result<(), Failure> {
-        for request in requests {
-            self.pipeline.handle(request, slot).await?;
+        tokio::select! {
+            biased;
+            () = self.plan.crashed() => Err(WorkerError::Crashed),
+            handled = next => handled.map_err(WorkerError::Queue),
         }
-        Ok(())
     }
 }
 

@@ -14,6 +14,7 @@ mod ports {
     mod face_review;
     mod golden_messages;
     mod group_photos;
+    mod memory_adapters;
     mod merge_crash;
     mod message_fuzzing;
     mod person_allocation;

@@ -8,7 +8,6 @@
 mod backend;
 mod cli;
 mod commands;
-mod consumer;
 mod decoder;
 mod inbox;
 mod ingest;

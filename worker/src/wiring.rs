@@ -14,8 +14,9 @@ use sparks_config::{Backend as BackendKind, Loaded, Settings, TaggingKey as Tagg
 use sparks_domain::{Projection, TaggingKey};
 use sparks_embedded::{Embedded, QueueConfig};
 use sparks_engine::{
-    Clock, ConsolidationConfig, Consolidator, CpuPool, GalleryIndex, ImageProcessor, NoPublisher, Pipeline,
-    PipelineConfig, Ports, PublishConfig, Publisher, Rebuilder, RetryPolicy, SnapshotStore, Store, SystemClock,
+    Clock, ConsolidationConfig, Consolidator, Consumer, ConsumerConfig, CpuPool, GalleryIndex, ImageProcessor,
+    NoPublisher, Pipeline, PipelineConfig, Ports, PublishConfig, Publisher, Rebuilder, RetryPolicy, SnapshotStore,
+    Store, SystemClock,
 };
 use sparks_media::{CropSpec, Fit, Limits, LocalImageProcessor, VariantSpec};
 
@@ -28,8 +29,7 @@ pub use face_backends::{
 };
 
 use crate::{
-    backend::Backend, cli::Global, consumer::Consumer, decoder::IsolatedImageProcessor, telemetry::metrics::Metrics,
-    upload::Uploader,
+    backend::Backend, cli::Global, decoder::IsolatedImageProcessor, telemetry::metrics::Metrics, upload::Uploader,
 };
 
 /// Wrong usage of a command or a wrong setting. Ends the program with exit code 2.
@@ -149,22 +149,16 @@ pub fn pipeline(
     Ok(Pipeline::new(ports, cpu, config))
 }
 
-/// Builds the consumer of the work queue, without a circuit breaker.
-pub fn consumer(settings: &Settings, backend: &Backend, pipeline: Arc<Pipeline>, metrics: &Metrics) -> Consumer {
-    Consumer {
-        queue: Arc::clone(&backend.queue),
-        pipeline,
-        clock: clock(),
-        breaker: None,
-        metrics: metrics.clone(),
-        bucket: settings.bucket.as_str().into(),
-        visibility: Duration::from_secs(settings.queue.visibility_timeout_seconds),
+/// Builds the consumer of the work queue.
+pub fn consumer(settings: &Settings, backend: &Backend, pipeline: &Arc<Pipeline>) -> Consumer {
+    let config = ConsumerConfig {
+        visibility_timeout: Duration::from_secs(settings.queue.visibility_timeout_seconds),
         retry_policy: RetryPolicy {
             max_attempts: settings.queue.max_attempts,
             prerequisite_timeout: Duration::from_secs(settings.queue.prerequisite_timeout_seconds),
         },
-        arrival_order: Arc::default(),
-    }
+    };
+    Consumer::new(Arc::clone(&backend.queue), Arc::clone(pipeline), config)
 }
 
 /// Builds the uploader that stores files and rows as the platform does.

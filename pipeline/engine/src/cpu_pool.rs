@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 /// The threads are the pool's own: allocators cache freed memory per thread, so heavy work spread over the many threads of the
 /// runtime's blocking pool would retain one photo's worth of memory on each.
 #[derive(Clone)]
-pub struct CpuPool(mpsc::Sender<Task>);
+pub struct CpuPool(Option<mpsc::Sender<Task>>);
 
 type Task = Box<dyn FnOnce() + Send>;
 
@@ -43,11 +43,17 @@ impl CpuPool {
                 }
             });
         }
-        Self(sender)
+        Self(Some(sender))
+    }
+
+    /// Creates a pool that runs each task at once on the thread of its caller, so that a simulation with one thread is repeatable.
+    pub fn inline() -> Self {
+        Self(None)
     }
 
     /// Runs the task on the next free thread and returns its result.
     pub async fn run<T: Send + 'static>(&self, task: impl FnOnce() -> T + Send + 'static) -> Result<T, TaskPanicked> {
+        let Some(pool) = &self.0 else { return TaskPanicked::catch(task) };
         let (sender, result) = oneshot::channel();
         let task = move || {
             // Skips a task whose caller was dropped while it waited.
@@ -56,7 +62,7 @@ impl CpuPool {
             }
         };
         let stopped = || TaskPanicked("the CPU pool has stopped".into());
-        self.0.send(Box::new(task)).map_err(|_| stopped())?;
+        pool.send(Box::new(task)).map_err(|_| stopped())?;
         result.await.map_err(|_| stopped())?
     }
 }

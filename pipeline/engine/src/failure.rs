@@ -5,11 +5,12 @@
 //! |---|---|---|
 //! | transient | a retry | retried with exponential backoff and full jitter; a dead letter after `max_attempts` attempts |
 //! | not yet | waiting for another system | deferred without an attempt; a dead letter after `prerequisite_timeout` |
-//! | throttled | less load | deferred without an attempt, for as long as it takes |
+//! | throttled | less load, also less contention with other workers | deferred without an attempt, for as long as it takes |
 //! | poison | an operator | a dead letter at once |
 //!
 //! Two causes may be an outage, which concerns every message ([`Cause::may_be_outage`]): while a health check of a dependency
-//! fails, the message is released without an attempt and no message is received. `access denied` is always treated as one.
+//! fails, the message is released without an attempt and no message is received. A missing permission and a log that this version
+//! cannot read are always treated as one ([`Cause::is_outage`]).
 
 use std::time::Duration;
 
@@ -87,8 +88,10 @@ causes! {
     Throttled: "busy", Throttled;
     /// The worker lacks a permission that every message needs.
     AccessDenied: "denied", Transient;
-    /// Other workers committed first, too many times in a row.
-    Contended: "contended", Transient;
+    /// The log holds an event of a newer release.
+    UnreadableLog: "unreadable-log", Transient;
+    /// Other workers committed first, for too long.
+    Contended: "contended", Throttled;
     /// The platform has not created the IMAGE row.
     NoImageRow: "no-image-row", NotYet;
     /// The platform has not created the USER row.
@@ -127,9 +130,14 @@ impl Cause {
         matches!(self, Self::Unavailable | Self::Throttled)
     }
 
+    /// Returns whether the failure is an outage of this worker, which no health check reveals for certain.
+    pub fn is_outage(self) -> bool {
+        matches!(self, Self::AccessDenied | Self::UnreadableLog)
+    }
+
     /// Returns whether the rest of the message's requests would fail alike, so that none is tried.
     pub fn concerns_all_requests(self) -> bool {
-        self.may_be_outage() || self == Self::AccessDenied
+        self.may_be_outage() || self.is_outage()
     }
 }
 
@@ -215,6 +223,7 @@ impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
         let cause = match &error {
             StoreError::Dependency(error) => error.into(),
+            StoreError::UnreadableLog(_) => Cause::UnreadableLog,
             StoreError::Unreadable(_) => Cause::Fault,
         };
         Self::new(cause, error)
@@ -235,11 +244,12 @@ impl From<ObjectsError> for Failure {
 
 impl From<IndexError> for Failure {
     fn from(error: IndexError) -> Self {
-        let cause = match &error {
+        let cause = match error {
+            IndexError::Store(error) => return error.into(),
             // One operation of a face service may fail while its health check succeeds: no message is to blame for that.
             IndexError::Dependency(DependencyError::Unavailable(_)) => Cause::Throttled,
-            IndexError::Dependency(error) | IndexError::Store(StoreError::Dependency(error)) => error.into(),
-            IndexError::Refused(_) | IndexError::Store(StoreError::Unreadable(_)) => Cause::Fault,
+            IndexError::Dependency(ref error) => error.into(),
+            IndexError::Refused(_) => Cause::Fault,
         };
         Self::new(cause, error)
     }

@@ -246,6 +246,11 @@ impl FaceSearch for GalleryIndex {
     fn identity(&self) -> IdentityHead {
         self.state().identity.clone()
     }
+
+    /// Fails while the log holds an identity event that this version cannot read.
+    async fn check(&self) -> Result<(), IndexError> {
+        self.refresh().await
+    }
 }
 
 /// A gallery reads templates from the event log, so nothing has to be enrolled.

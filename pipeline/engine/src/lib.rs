@@ -6,6 +6,7 @@ mod adopt;
 mod arrival_order;
 mod backfill;
 mod consolidation;
+mod consumer;
 mod cpu_pool;
 mod crop_loader;
 mod crop_window;
@@ -32,6 +33,9 @@ pub use arrival_order::{ArrivalOrder, ArrivalSlot};
 pub use backfill::{Backfill, BackfillReport};
 pub use consolidation::{
     ConsolidationConfig, ConsolidationReport, Consolidator, MergeError, MergeSummary, PhotoUpdateReport,
+};
+pub use consumer::{
+    CircuitBreaker, Consumer, ConsumerConfig, LastingOutage, LoopObserver, ReceiveLoop, ReceivedMessage, SettledMessage,
 };
 pub use cpu_pool::{CpuPool, TaskPanicked};
 pub use crop_loader::CropLoader;

@@ -310,6 +310,7 @@ impl FaceSearch for ServiceIndex {
     }
 
     async fn check(&self) -> Result<(), IndexError> {
+        self.gallery.check().await?;
         self.collection.check().await
     }
 }

@@ -36,6 +36,8 @@ pub(crate) enum DatabaseError {
     Sqlite(#[from] rusqlite::Error),
     #[error("{0}")]
     Unreadable(String),
+    #[error("{0}")]
+    UnreadableEvent(String),
     #[error("{0}: this version of sparks supports schema {supported}", supported = SCHEMA)]
     NewerSchema(String),
 }
@@ -258,6 +260,7 @@ impl From<DatabaseError> for StoreError {
                 ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase => Self::Unreadable(error.to_string()),
                 _ => Self::Dependency(DependencyError::Unavailable(error.to_string())),
             },
+            DatabaseError::UnreadableEvent(reason) => Self::UnreadableLog(reason.clone()),
             _ => Self::Unreadable(error.to_string()),
         }
     }

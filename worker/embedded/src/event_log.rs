@@ -103,7 +103,7 @@ pub(crate) fn parse(rows: Vec<EventRow>) -> Result<Vec<RecordedEvent>, DatabaseE
 impl EventRow {
     fn parse(self) -> Result<RecordedEvent, DatabaseError> {
         let unreadable =
-            |reason: String| DatabaseError::Unreadable(format!("failed to parse event {}: {reason}", self.seq));
+            |reason: String| DatabaseError::UnreadableEvent(format!("failed to parse event {}: {reason}", self.seq));
         Ok(RecordedEvent {
             lane: Lane::IDENTITY,
             seq: self.seq,

@@ -6,20 +6,27 @@ use std::{
     time::{Duration, Instant},
 };
 
+use anyhow::Context;
+use async_trait::async_trait;
 use sparks_config::{Consolidation, Settings};
 use sparks_domain::Email;
 use sparks_embedded::Embedded;
-use sparks_engine::{CpuPool, FaceSearch, Pipeline};
+use sparks_engine::{CpuPool, FaceSearch, LoopObserver, Pipeline, ReceiveLoop, SettledMessage};
+use tokio::sync::watch;
 
 use crate::{
     backend::Backend,
     cli::{AnalyzerArg, Global, IngestArgs},
-    consumer::SettledMessage,
     ingest::{IngestBatch, IngestSummary, discover, submit_files},
     output::{Output, progress_bar},
     telemetry::metrics::Metrics,
     wiring::{self, FaceBackends, UsageError},
 };
+
+/// The delay before an empty queue is polled again: files are submitted while others are processed.
+const POLL: Duration = Duration::from_millis(40);
+/// The longest outage, such as a full disk, that a call waits for.
+const MAX_OUTAGE: Duration = Duration::from_secs(60);
 
 /// Uploads the files as the platform would and processes them, until every file of this call is settled, possibly by
 /// another process.
@@ -50,7 +57,7 @@ pub async fn run(global: &Global, args: IngestArgs, output: &mut Output) -> anyh
     let uploader = wiring::uploader(&settings, folder, &pipeline)?;
     let ((), processed) = tokio::join!(
         submit_files(&uploader, discovered.files, &batch),
-        process_queue(&settings, &backend, folder, &pipeline, &metrics, &batch)
+        process_queue(&settings, &backend, folder, &pipeline, &batch)
     );
     processed?;
 
@@ -76,40 +83,48 @@ fn flags(args: &IngestArgs) -> Vec<(&'static str, &'static str, toml::Value)> {
     [faces, uploader, jobs].into_iter().flatten().collect()
 }
 
-/// Processes messages, several at the same time, until the batch is settled and the queue is empty.
+/// Processes messages until the batch is settled and no message is visible.
 async fn process_queue(
     settings: &Settings,
     backend: &Backend,
     folder: &Arc<Embedded>,
     pipeline: &Arc<Pipeline>,
-    metrics: &Metrics,
     batch: &Arc<IngestBatch>,
 ) -> anyhow::Result<()> {
-    let consumer = wiring::consumer(settings, backend, Arc::clone(pipeline), metrics);
-    let mut workers = tokio::task::JoinSet::new();
-    for _ in 0..wiring::jobs(settings) {
-        let (consumer, folder, batch) = (consumer.clone(), Arc::clone(folder), Arc::clone(batch));
-        workers.spawn(async move {
-            loop {
-                match consumer.receive(1).await?.pop() {
-                    Some(message) => {
-                        if let SettledMessage { id, is_final: true } = consumer.handle(message).await? {
-                            batch.message_settled(&id);
-                        }
-                    }
-                    None => {
-                        batch.refresh(&folder.queue).await?;
-                        if batch.is_settled() {
-                            return Ok::<(), sparks_engine::QueueError>(());
-                        }
-                        tokio::time::sleep(Duration::from_millis(40)).await;
-                    }
-                }
+    let receive_loop = ReceiveLoop {
+        consumer: wiring::consumer(settings, backend, pipeline),
+        slots: wiring::jobs(settings),
+        poll: POLL,
+        grace: Duration::MAX,
+        max_outage: Some(MAX_OUTAGE),
+        observer: Arc::new(BatchObserver { folder: Arc::clone(folder), batch: Arc::clone(batch) }),
+    };
+    // Nothing stops it: a signal ends the process, and the next call continues.
+    let (_running, stop) = watch::channel(false);
+    receive_loop.run(stop).await.context("photos that are not processed stay in the queue; run the command again")
+}
+
+/// Ends the receive loop when all messages of the batch are settled, here or by another process.
+struct BatchObserver {
+    folder: Arc<Embedded>,
+    batch: Arc<IngestBatch>,
+}
+
+#[async_trait]
+impl LoopObserver for BatchObserver {
+    fn message_settled(&self, message: &SettledMessage) {
+        if message.is_final {
+            self.batch.message_settled(&message.id);
+        }
+    }
+
+    async fn is_done(&self) -> bool {
+        match self.batch.refresh(&self.folder.queue).await {
+            Ok(()) => self.batch.is_settled(),
+            Err(error) => {
+                tracing::warn!(%error, "failed to read the queue");
+                false
             }
-        });
+        }
     }
-    while let Some(worker) = workers.join_next().await {
-        worker??;
-    }
-    Ok(())
 }

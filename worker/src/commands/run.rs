@@ -5,17 +5,19 @@ use std::{process::ExitCode, sync::Arc, time::Duration};
 use anyhow::Context;
 use rustix::process::{Signal, set_parent_process_death_signal};
 use sparks_config::Settings;
-use sparks_engine::{CpuPool, NoPublisher, Pipeline, Publisher, Store, UnadoptedTable};
+use sparks_engine::{CpuPool, Pipeline, Queue, ReceiveLoop, UnadoptedTable};
 
 use crate::{
     backend::Backend,
     cli::{AnalyzerArg, Global, RunArgs},
-    consumer::{CircuitBreaker, Consumer},
     inbox::Inbox,
-    run::{BackgroundTasks, ReceiveLoop, Shutdown, WorkerHealth},
+    run::{BackgroundTasks, Shutdown, WorkerHealth},
     telemetry::{http::HealthServer, metrics::Metrics},
     wiring::{self, FaceBackends, UsageError},
 };
+
+/// The delay before an empty queue is polled again.
+const POLL: Duration = Duration::from_millis(200);
 
 /// Processes messages from the queue until stopped, and files from the inbox.
 pub async fn run(global: &Global, args: RunArgs) -> anyhow::Result<ExitCode> {
@@ -32,13 +34,9 @@ pub async fn run(global: &Global, args: RunArgs) -> anyhow::Result<ExitCode> {
     let index = wiring::gallery_index(&settings, &backend).await?;
     let pipeline = wiring::pipeline(&settings, &backend, cpu.clone(), &face_backends, Arc::clone(&index), &metrics)
         .map(Arc::new)?;
-    let breaker = CircuitBreaker::new(
-        Arc::clone(&backend.objects),
-        Arc::clone(&backend.store) as Arc<dyn Store>,
-        publisher(&settings, &backend),
-        face_backends,
-    );
-    let health = Arc::new(WorkerHealth::new(metrics.clone(), breaker.clone()));
+    let consumer = wiring::consumer(&settings, &backend, &pipeline);
+    let drained = args.drain.then(|| Arc::clone(&backend.queue) as Arc<dyn Queue>);
+    let health = Arc::new(WorkerHealth::new(metrics.clone(), consumer.breaker().clone(), drained));
     let server = HealthServer::start(&settings.run.listen, Arc::clone(&health) as Arc<_>).await;
     let server = server.map_err(|e| {
         UsageError(format!(
@@ -55,7 +53,7 @@ pub async fn run(global: &Global, args: RunArgs) -> anyhow::Result<ExitCode> {
         pipeline: Arc::clone(&pipeline),
         consolidation: settings.faces.consolidation,
         clock: wiring::clock(),
-        breaker: breaker.clone(),
+        breaker: consumer.breaker().clone(),
         metrics: metrics.clone(),
     };
     let background_tasks = tokio::spawn(background_tasks.run());
@@ -63,18 +61,15 @@ pub async fn run(global: &Global, args: RunArgs) -> anyhow::Result<ExitCode> {
     let inbox = inbox.map(|inbox| tokio::spawn(inbox.watch(shutdown.watch())));
 
     let receive_loop = ReceiveLoop {
-        consumer: Consumer {
-            breaker: Some(breaker.clone()),
-            ..wiring::consumer(&settings, &backend, pipeline, &metrics)
-        },
-        breaker,
+        consumer,
         slots: wiring::jobs(&settings),
+        poll: POLL,
         grace: Duration::from_secs(settings.run.grace_seconds),
-        drain: args.drain,
-        health,
+        max_outage: None,
+        observer: health,
     };
     tracing::info!(data = backend.location, health = %server.address(), slots = receive_loop.slots, "worker started");
-    receive_loop.run(shutdown.watch()).await;
+    receive_loop.run(shutdown.watch()).await?;
     shutdown.stop();
     background_tasks.abort();
     if let Some(inbox) = inbox {
@@ -94,14 +89,6 @@ async fn check_adopted(backend: &Backend) -> anyhow::Result<()> {
             Err(UsageError(format!("{} ({}): {}", unadopted, backend.location, UnadoptedTable::REMEDY)).into())
         }
         None => Ok(()),
-    }
-}
-
-/// Returns the publisher that the circuit breaker checks; none if nothing is published.
-fn publisher(settings: &Settings, backend: &Backend) -> Arc<dyn Publisher> {
-    match settings.publish.thumbnails || settings.publish.events {
-        true => Arc::clone(&backend.publisher),
-        false => Arc::new(NoPublisher),
     }
 }
 

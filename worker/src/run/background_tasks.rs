@@ -4,10 +4,10 @@ use std::{sync::Arc, time::Duration};
 
 use sparks_config::Consolidation;
 use sparks_domain::Position;
-use sparks_engine::{Clock, Consolidator, GalleryIndex, Maintenance, Pipeline, Queue, QueueDepth};
+use sparks_engine::{CircuitBreaker, Clock, Consolidator, GalleryIndex, Maintenance, Pipeline, Queue, QueueDepth};
 use tokio::time::{Instant, sleep};
 
-use crate::{consumer::CircuitBreaker, telemetry::metrics::Metrics};
+use crate::telemetry::metrics::Metrics;
 
 /// Updates metrics and the gallery every second, and consolidates persons while the queue is quiet.
 pub struct BackgroundTasks {

@@ -2,21 +2,23 @@
 
 use std::{
     sync::{
-        Mutex, PoisonError,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
     time::{Duration, Instant},
 };
 
-use crate::{
-    consumer::CircuitBreaker,
-    telemetry::{http::Health, metrics::Metrics},
-};
+use async_trait::async_trait;
+use sparks_engine::{CircuitBreaker, LoopObserver, Queue};
+
+use crate::telemetry::{http::Health, metrics::Metrics};
 
 /// The state behind `/healthz` and `/readyz`.
 pub struct WorkerHealth {
     metrics: Metrics,
     breaker: CircuitBreaker,
+    /// The queue, if the worker stops when it is empty.
+    drained: Option<Arc<dyn Queue>>,
     is_stopping: AtomicBool,
     last_heartbeat: Mutex<Instant>,
 }
@@ -25,21 +27,28 @@ pub struct WorkerHealth {
 const STUCK_AFTER: Duration = Duration::from_secs(60);
 
 impl WorkerHealth {
-    /// Creates the state of a worker that is alive and ready.
-    pub fn new(metrics: Metrics, breaker: CircuitBreaker) -> Self {
-        Self { metrics, breaker, is_stopping: AtomicBool::new(false), last_heartbeat: Mutex::new(Instant::now()) }
+    /// Creates the state of a worker that is alive and ready. With `drained` it stops when that queue is empty.
+    pub fn new(metrics: Metrics, breaker: CircuitBreaker, drained: Option<Arc<dyn Queue>>) -> Self {
+        let (is_stopping, last_heartbeat) = (AtomicBool::new(false), Mutex::new(Instant::now()));
+        Self { metrics, breaker, drained, is_stopping, last_heartbeat }
     }
+}
 
-    /// Records a round of the receive loop with this many slots in use.
-    pub fn heartbeat(&self, busy: usize, slots: usize) {
+#[async_trait]
+impl LoopObserver for WorkerHealth {
+    fn heartbeat(&self) {
         *self.last_heartbeat.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
-        self.metrics.set_slots(busy as u64, slots.saturating_sub(busy) as u64);
         self.metrics.set_breaker_open(self.breaker.outage().is_some());
     }
 
-    /// Records that no more messages are received.
-    pub fn stop_receiving(&self) {
+    fn receiving_stopped(&self) {
         self.is_stopping.store(true, Ordering::Relaxed);
+    }
+
+    /// Returns whether no message is waiting, in flight or delayed, in any worker.
+    async fn is_done(&self) -> bool {
+        let Some(queue) = &self.drained else { return false };
+        queue.depth().await.is_ok_and(|depth| depth.waiting + depth.leased + depth.delayed == 0)
     }
 }
 

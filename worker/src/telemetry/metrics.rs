@@ -13,6 +13,7 @@ use prometheus_client::{
     metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram, info::Info},
     registry::{Registry, Unit},
 };
+use sparks_engine::{Meter, RetryClass};
 
 /// The content type of [`Metrics::encode`].
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -20,7 +21,6 @@ pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; cha
 const OUTCOMES: [&str; 7] = ["committed", "already_committed", "rejected", "outdated", "deleted", "ignored", "profile"];
 const STAGES: [&str; 6] = ["look_up", "fetch", "render", "analyze", "commit", "effects"];
 const SETTLEMENTS: [&str; 5] = ["done", "retry", "wait", "release", "dead"];
-const CLASSES: [&str; 3] = ["transient", "not_yet", "unavailable"];
 
 /// Histogram buckets in seconds: from a lookup in memory to a photo that nearly reaches its timeout.
 const BUCKETS: [f64; 15] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0];
@@ -47,6 +47,7 @@ struct Inner {
     gallery_templates: Number,
     gallery_persons: Number,
     slots: Family<Label, Number>,
+    concurrency_limit: Number,
     breaker_open: Number,
 }
 
@@ -67,36 +68,17 @@ impl Metrics {
             gallery_templates: Gauge::default(),
             gallery_persons: Gauge::default(),
             slots: Family::default(),
+            concurrency_limit: Gauge::default(),
             breaker_open: Gauge::default(),
         };
         OUTCOMES.iter().for_each(|outcome| drop(inner.photos.get_or_create(&[("outcome", outcome)])));
         STAGES.iter().for_each(|stage| drop(inner.stages.get_or_create(&[("stage", stage)])));
         SETTLEMENTS.iter().for_each(|settled| drop(inner.messages.get_or_create(&[("settlement", settled)])));
-        CLASSES.iter().for_each(|class| drop(inner.retries.get_or_create(&[("class", class)])));
+        RetryClass::ALL.iter().for_each(|class| drop(inner.retries.get_or_create(&[("class", class.label())])));
         let metrics = Self(Arc::new(inner.registered()));
         metrics.set_queue(0, 0, 0);
-        metrics.set_slots(0, 0);
+        metrics.record_concurrency(0, 0, 0);
         metrics
-    }
-
-    /// Counts a processed photo.
-    pub fn record_photo(&self, outcome: &'static str) {
-        self.0.photos.get_or_create(&[("outcome", outcome)]).inc();
-    }
-
-    /// Records the duration of a stage.
-    pub fn record_stage(&self, stage: &'static str, took: Duration) {
-        self.0.stages.get_or_create(&[("stage", stage)]).observe(took.as_secs_f64());
-    }
-
-    /// Counts a message settled with the queue.
-    pub fn record_settlement(&self, settlement: &'static str) {
-        self.0.messages.get_or_create(&[("settlement", settlement)]).inc();
-    }
-
-    /// Counts a failure that will be retried.
-    pub fn record_retry(&self, class: &'static str) {
-        self.0.retries.get_or_create(&[("class", class)]).inc();
     }
 
     /// Sets the total number of commit conflicts. A lower total than before is ignored.
@@ -125,13 +107,6 @@ impl Metrics {
     pub fn set_gallery(&self, templates: u64, persons: u64) {
         self.0.gallery_templates.set(templates);
         self.0.gallery_persons.set(persons);
-    }
-
-    /// Sets the number of photos being processed and of free slots.
-    pub fn set_slots(&self, busy: u64, free: u64) {
-        for (state, slots) in [("busy", busy), ("free", free)] {
-            self.0.slots.get_or_create(&[("state", state)]).set(slots);
-        }
     }
 
     /// Sets whether the circuit breaker is open.
@@ -176,6 +151,8 @@ impl Inner {
         registry.register("gallery_templates", "Enrolled faces in the gallery", self.gallery_templates.clone());
         registry.register("gallery_persons", "Persons in the gallery", self.gallery_persons.clone());
         registry.register("slots", "Slots for photos processed at the same time, by state", self.slots.clone());
+        let limit = "Photos that may be processed at the same time: fewer than slots while a dependency throttles";
+        registry.register("concurrency_limit", limit, self.concurrency_limit.clone());
         let breaker = "1 while the worker pauses because a dependency is unavailable, else 0";
         registry.register("breaker_open", breaker, self.breaker_open.clone());
         registry.register(
@@ -187,13 +164,33 @@ impl Inner {
     }
 }
 
-impl sparks_engine::Meter for Metrics {
+impl Meter for Metrics {
     fn record_stage(&self, stage: &'static str, took: Duration) {
-        Metrics::record_stage(self, stage, took);
+        self.0.stages.get_or_create(&[("stage", stage)]).observe(took.as_secs_f64());
     }
 
     fn record_call(&self, operation: &'static str) {
         self.0.calls.get_or_create(&[("operation", operation)]).inc();
+    }
+
+    fn record_request(&self, outcome: &'static str) {
+        self.0.photos.get_or_create(&[("outcome", outcome)]).inc();
+    }
+
+    fn record_settlement(&self, settlement: &'static str) {
+        self.0.messages.get_or_create(&[("settlement", settlement)]).inc();
+    }
+
+    fn record_retry(&self, class: RetryClass) {
+        self.0.retries.get_or_create(&[("class", class.label())]).inc();
+    }
+
+    fn record_concurrency(&self, in_flight: usize, limit: usize, slots: usize) {
+        let free = slots.saturating_sub(in_flight);
+        for (state, slots) in [("busy", in_flight), ("free", free)] {
+            self.0.slots.get_or_create(&[("state", state)]).set(slots as u64);
+        }
+        self.0.concurrency_limit.set(limit as u64);
     }
 }
 
@@ -216,6 +213,7 @@ mod tests {
             ("gallery_templates", "gauge"),
             ("gallery_persons", "gauge"),
             ("slots", "gauge"),
+            ("concurrency_limit", "gauge"),
             ("breaker_open", "gauge"),
             ("build", "info"),
         ] {
@@ -231,16 +229,16 @@ mod tests {
     fn clones_share_their_values() {
         let metrics = Metrics::new();
         let other = metrics.clone();
-        metrics.record_photo("committed");
-        other.record_photo("committed");
+        metrics.record_request("committed");
+        other.record_request("committed");
         other.record_stage("render", Duration::from_millis(40));
         other.record_settlement("done");
-        other.record_retry("not_yet");
+        other.record_retry(RetryClass::NotYet);
         other.set_queue(3, 2, 1);
         other.set_queue_oldest(1.5);
         other.set_dead_letters(4);
         other.set_gallery(160, 12);
-        other.set_slots(1, 7);
+        other.record_concurrency(1, 4, 8);
         other.set_breaker_open(true);
         other.set_conflicts(5);
         other.set_conflicts(2);
@@ -257,6 +255,8 @@ mod tests {
             "sparks_dead_letters 4",
             "sparks_gallery_persons 12",
             "sparks_slots{state=\"free\"} 7",
+            "sparks_concurrency_limit 4",
+            "sparks_retries_total{class=\"denied\"} 0",
             "sparks_breaker_open 1",
             "sparks_conflicts_total 5",
         ] {

@@ -24,7 +24,7 @@ pub use face_index::{
 };
 pub use image_processor::{EncodedVariant, ImageError, ImageInfo, ImageProcessor, Pixels, RenderedImage};
 pub use maintenance::{Checkpoint, Fingerprint, Maintenance, RepairReport};
-pub use meter::{Meter, NoMeter};
+pub use meter::{Meter, NoMeter, RetryClass};
 pub use objects::{Content, Object, ObjectEntry, Objects, ObjectsError, PutMode, object_key};
 pub use platform_client::PlatformClient;
 pub use publisher::{NoPublisher, Notification, PublishError, Publisher, Topic};

@@ -211,6 +211,9 @@ pub enum StoreError {
     /// Stored data cannot be read by this version; an operator must look.
     #[error("the store holds data that this version cannot read: {0}")]
     Unreadable(String),
+    /// The event log holds an event that this version cannot read. No message is to blame: the worker must be upgraded.
+    #[error("event log unreadable: {0}")]
+    UnreadableLog(String),
 }
 
 /// Reasons why nothing was committed.

@@ -86,13 +86,16 @@ pub(super) fn outcome_of(refusal: &Refusal) -> Outcome {
 }
 
 /// Returns the delays between attempts after conflicts, with jitter, so that workers that want the same number do not collide again.
+/// They grow until the attempts of hundreds of workers seldom meet, and end after some minutes: only the commit is repeated, which
+/// costs less than to render and analyze the photo again.
 pub(crate) fn conflict_backoff() -> impl Iterator<Item = Duration> {
     ExponentialBuilder::default()
         .with_jitter()
-        .with_factor(1.5)
-        .with_min_delay(Duration::from_millis(1))
-        .with_max_delay(Duration::from_millis(200))
-        .with_max_times(64)
+        .with_factor(2.0)
+        .with_min_delay(Duration::from_millis(2))
+        .with_max_delay(Duration::from_secs(4))
+        .without_max_times()
+        .with_total_delay(Some(Duration::from_secs(120)))
         .build()
 }
 

@@ -158,7 +158,7 @@ pub(crate) fn parse_event_templates(lane: Lane, fields: &Fields) -> Result<Event
 }
 
 fn unreadable(lane: Lane, fields: &Fields, reason: &str) -> StoreError {
-    StoreError::Unreadable(format!("event {} of lane {lane}: {reason}", text(fields, "SK").unwrap_or_default()))
+    StoreError::UnreadableLog(format!("event {} of lane {lane}: {reason}", text(fields, "SK").unwrap_or_default()))
 }
 
 /// Returns the key of a checkpoint.

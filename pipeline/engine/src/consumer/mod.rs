@@ -1,45 +1,46 @@
 //! The story of a message: receive, parse, process, settle.
 //!
-//! `run/mod.rs` calls it in a loop; what a failure means for the message is in the engine's `failure.rs`.
+//! `receive_loop.rs` calls it in a loop; what a failure means for the message is in `failure.rs`.
 
 mod circuit_breaker;
+mod concurrency_limit;
+mod in_flight;
 mod lease_extender;
+mod receive_loop;
 
 use std::{sync::Arc, time::Duration};
 
-use sparks_engine::{
-    ArrivalOrder, ArrivalSlot, Cause, Class, Clock, Delivery, DependencyError, Failure, MessageId, Outcome, Pipeline,
-    Queue, QueueError, Request, RetryPolicy, Settlement, parse_message,
-};
 use tokio::sync::Mutex;
 use tracing::{Instrument, Span, field};
 
 pub use circuit_breaker::CircuitBreaker;
+use concurrency_limit::ConcurrencyLimit;
 use lease_extender::LeaseExtender;
+pub use receive_loop::{LastingOutage, LoopObserver, ReceiveLoop};
 
-use crate::telemetry::metrics::Metrics;
+use crate::{
+    ArrivalOrder, ArrivalSlot, Cause, Class, Delivery, DependencyError, Failure, MessageId, Outcome, Pipeline, Ports,
+    Queue, QueueError, Request, RetryClass, RetryPolicy, Settlement, parse_message,
+};
 
-/// Receives, processes and settles messages. Clones share the arrival order.
+/// Receives, processes and settles messages. Clones share the arrival order and the circuit breaker.
 #[derive(Clone)]
 pub struct Consumer {
-    /// The queue.
-    pub queue: Arc<dyn Queue>,
-    /// The pipeline that processes requests.
-    pub pipeline: Arc<Pipeline>,
-    /// The clock.
-    pub clock: Arc<dyn Clock>,
-    /// Detects outages; without it every failure is attributed to its message.
-    pub breaker: Option<CircuitBreaker>,
-    /// The metrics.
-    pub metrics: Metrics,
-    /// The name of the bucket.
-    pub bucket: Arc<str>,
+    queue: Arc<dyn Queue>,
+    pipeline: Arc<Pipeline>,
+    breaker: CircuitBreaker,
+    config: ConsumerConfig,
+    /// The order in which messages were received.
+    arrival_order: Arc<Mutex<ArrivalOrder>>,
+}
+
+/// The settings of a consumer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ConsumerConfig {
     /// The visibility timeout of a message.
-    pub visibility: Duration,
+    pub visibility_timeout: Duration,
     /// How often and for how long a message is tried.
     pub retry_policy: RetryPolicy,
-    /// The order in which messages were received.
-    pub arrival_order: Arc<Mutex<ArrivalOrder>>,
 }
 
 /// A received message under its lease.
@@ -55,6 +56,8 @@ pub struct SettledMessage {
     pub id: MessageId,
     /// Whether it is acknowledged or a dead letter, so that it is not delivered again.
     pub is_final: bool,
+    /// Whether a dependency throttled it.
+    pub is_throttled: bool,
 }
 
 /// The result of processing a message, to be settled.
@@ -69,6 +72,17 @@ struct ProcessedMessage {
 const LOGGED_WAIT: Duration = Duration::from_secs(2);
 
 impl Consumer {
+    /// Creates a consumer of this queue, with a circuit breaker over the dependencies of the pipeline.
+    pub fn new(queue: Arc<dyn Queue>, pipeline: Arc<Pipeline>, config: ConsumerConfig) -> Self {
+        let breaker = CircuitBreaker::new(&pipeline);
+        Self { queue, pipeline, breaker, config, arrival_order: Arc::default() }
+    }
+
+    /// Returns the circuit breaker.
+    pub fn breaker(&self) -> &CircuitBreaker {
+        &self.breaker
+    }
+
     /// Receives at most `most` messages. No other receive runs meanwhile, so that slots are in the order of the queue.
     pub async fn receive(&self, most: usize) -> Result<Vec<ReceivedMessage>, QueueError> {
         let order = self.arrival_order.lock().await;
@@ -81,7 +95,7 @@ impl Consumer {
         let ReceivedMessage { delivery, slot } = message;
         let span = tracing::info_span!("message", message_id = %delivery.id.0, receives = delivery.receives);
         async {
-            let processed = match parse_message(&delivery.body, &self.bucket) {
+            let processed = match parse_message(&delivery.body, &self.pipeline.config.bucket) {
                 Ok(requests) => self.process(delivery, requests, slot).await,
                 Err(malformed) => {
                     drop(slot); // later messages need not wait for the queue
@@ -97,7 +111,7 @@ impl Consumer {
     /// Processes all requests of a message, in order, while its lease is extended. Requests that were processed before are found
     /// committed. A failure does not keep the other requests from being processed, except where they would fail alike.
     async fn process(&self, delivery: Delivery, requests: Vec<Request>, slot: ArrivalSlot) -> ProcessedMessage {
-        let lease = LeaseExtender::start(Arc::clone(&self.queue), delivery.clone(), self.visibility);
+        let lease = LeaseExtender::start(Arc::clone(&self.queue), delivery.clone(), self.config.visibility_timeout);
         let (mut result, mut failed_span) = (Ok(()), Span::none());
         for request in requests {
             let span = request_span(&request);
@@ -117,7 +131,7 @@ impl Consumer {
     async fn process_request(&self, request: Request, slot: &ArrivalSlot) -> Result<(), Failure> {
         let is_profile = matches!(request, Request::Profile(_));
         let outcome = self.pipeline.handle(request, slot).await?;
-        self.metrics.record_photo(if is_profile { "profile" } else { outcome.name() });
+        self.pipeline.ports.meter.record_request(if is_profile { "profile" } else { outcome.name() });
         match outcome {
             Outcome::Committed(_) => {} // each event has a log line of its own
             Outcome::Rejected(reason) => tracing::info!(reason = reason.message, "rejected"),
@@ -131,65 +145,52 @@ impl Consumer {
     async fn settle(&self, processed: ProcessedMessage) -> Result<SettledMessage, QueueError> {
         let ProcessedMessage { delivery, result, span } = processed;
         let settlement = self.settlement(&result, &delivery).await;
-        if let (Ok(()), Some(breaker)) = (&result, &self.breaker) {
-            breaker.access_granted();
+        if result.is_ok() {
+            self.breaker.message_processed();
         }
-        span.in_scope(|| self.record(&result, &settlement, delivery.age(self.clock.now())));
-        let (id, is_final) =
-            (delivery.id.clone(), matches!(settlement, Settlement::Acknowledge | Settlement::DeadLetter { .. }));
+        span.in_scope(|| self.record(&result, &settlement, &delivery));
+        let mut settled = SettledMessage {
+            id: delivery.id.clone(),
+            is_final: matches!(settlement, Settlement::Acknowledge | Settlement::DeadLetter { .. }),
+            is_throttled: result.is_err_and(|failure| failure.cause.class() == Class::Throttled),
+        };
         loop {
             match self.queue.settle(delivery.clone(), settlement.clone()).await {
-                Ok(()) => return Ok(SettledMessage { id, is_final }),
-                // Another worker has the message and will find it committed.
-                Err(QueueError::LeaseLost(_)) => return Ok(SettledMessage { id, is_final: false }),
-                Err(QueueError::Dependency(DependencyError::AccessDenied(reason))) if self.report_denied(&reason) => {
-                    self.wait_until_available().await;
+                Ok(()) => break,
+                Err(QueueError::LeaseLost(_)) => {
+                    // Another worker has the message and will find it committed.
+                    settled.is_final = false;
+                    break;
                 }
-                Err(error) => match &self.breaker {
-                    // The queue itself is down: settled once it answers again.
-                    Some(breaker) if breaker.is_open_after_check().await => breaker.wait_until_closed().await,
-                    _ => return Err(error),
-                },
+                Err(QueueError::Dependency(DependencyError::AccessDenied(reason))) => {
+                    self.breaker.pause(Cause::AccessDenied, &reason);
+                    self.breaker.wait_until_closed().await;
+                }
+                // The queue itself is down: settled once it answers again.
+                Err(_) if self.breaker.is_open_after_check().await => self.breaker.wait_until_closed().await,
+                Err(error) => return Err(error),
             }
         }
+        Ok(settled)
     }
 
     /// Returns how the lease ends. During an outage the message is released without an attempt, because it is not at fault.
     async fn settlement(&self, result: &Result<(), Failure>, delivery: &Delivery) -> Settlement {
         match result {
-            Err(failure) if failure.cause.may_be_outage() && self.is_outage().await => {
-                self.metrics.record_retry("unavailable");
+            Err(failure) if failure.cause.may_be_outage() && self.breaker.is_open_after_check().await => {
                 Settlement::Release
             }
-            Err(Failure { cause: Cause::AccessDenied, message }) if self.report_denied(message) => {
-                self.metrics.record_retry("denied");
+            Err(Failure { cause, message }) if cause.is_outage() => {
+                self.breaker.pause(*cause, message);
                 Settlement::Release
             }
-            _ => self.retry_policy.settlement(result, delivery, self.clock.now()),
-        }
-    }
-
-    async fn is_outage(&self) -> bool {
-        match &self.breaker {
-            Some(breaker) => breaker.is_open_after_check().await,
-            None => false,
-        }
-    }
-
-    /// Opens the circuit breaker for a missing permission. Returns false without a breaker: then it is a failure like others.
-    fn report_denied(&self, reason: &str) -> bool {
-        self.breaker.iter().for_each(|breaker| breaker.access_denied(reason));
-        self.breaker.is_some()
-    }
-
-    async fn wait_until_available(&self) {
-        if let Some(breaker) = &self.breaker {
-            breaker.wait_until_closed().await;
+            _ => self.config.retry_policy.settlement(result, delivery, self.pipeline.ports.clock.now()),
         }
     }
 
     /// Counts and logs the settlement.
-    fn record(&self, result: &Result<(), Failure>, settlement: &Settlement, age: Duration) {
+    fn record(&self, result: &Result<(), Failure>, settlement: &Settlement, delivery: &Delivery) {
+        let Ports { meter, clock, .. } = &self.pipeline.ports;
         let (name, delay) = match settlement {
             Settlement::Acknowledge => ("done", None),
             Settlement::Retry(delay) => ("retry", Some(*delay)),
@@ -197,28 +198,34 @@ impl Consumer {
             Settlement::Release => ("release", Some(Duration::ZERO)),
             Settlement::DeadLetter { .. } => ("dead", None),
         };
-        self.metrics.record_settlement(name);
+        meter.record_settlement(name);
         let Err(failure) = result else { return };
         let (cause, seconds) = (failure.cause.code(), delay.map(|delay| delay.as_millis() as f64 / 1000.0));
         match (failure.cause.class(), settlement) {
             (_, Settlement::DeadLetter { .. }) => tracing::error!(cause, %failure, "moved to the dead letters"),
+            (_, Settlement::Release) => {
+                meter.record_retry(match failure.cause {
+                    Cause::AccessDenied => RetryClass::AccessDenied,
+                    _ => RetryClass::Unavailable,
+                });
+                tracing::warn!(cause, %failure, "outage: released without counting an attempt");
+            }
             (Class::NotYet, _) => {
-                self.metrics.record_retry("not_yet");
-                if age < LOGGED_WAIT {
+                meter.record_retry(RetryClass::NotYet);
+                if delivery.age(clock.now()) < LOGGED_WAIT {
                     tracing::info!(cause, %failure, seconds, "deferred: not available yet");
                 } else {
                     tracing::debug!(cause, %failure, seconds, "deferred: not available yet");
                 }
             }
             (Class::Throttled, _) => {
-                self.metrics.record_retry("busy");
+                meter.record_retry(RetryClass::Throttled);
                 tracing::warn!(cause, %failure, seconds, "throttled: deferred without counting an attempt");
             }
-            (_, Settlement::Retry(_)) => {
-                self.metrics.record_retry("transient");
+            _ => {
+                meter.record_retry(RetryClass::Transient);
                 tracing::warn!(cause, %failure, seconds, "failed: will retry");
             }
-            _ => tracing::warn!(cause, %failure, "outage: released without counting an attempt"),
         }
     }
 }

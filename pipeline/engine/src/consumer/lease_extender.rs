@@ -2,11 +2,12 @@
 
 use std::{sync::Arc, time::Duration};
 
-use sparks_engine::{Delivery, Queue, QueueError};
 use tokio::task::JoinHandle;
 
+use crate::{Delivery, Queue, QueueError};
+
 /// Extends the visibility timeout of a message after each third of it, until dropped.
-pub struct LeaseExtender(JoinHandle<()>);
+pub(super) struct LeaseExtender(JoinHandle<()>);
 
 impl LeaseExtender {
     /// Starts extending. Ends by itself when the lease is lost.

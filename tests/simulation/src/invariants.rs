@@ -1,0 +1,204 @@
+//! What must hold once all messages are settled.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use sparks_domain::{Event, ImageId, Key, PersonId, PersonRegistry, PhotoStatus, Projection, object_keys};
+use sparks_engine::{Rebuilder, Store};
+
+use crate::{memory::MemoryObjects, photo_content::PhotoContent, platform::uploader, world::World};
+
+/// Returns every violated invariant.
+pub(crate) async fn violations(world: &World) -> Vec<String> {
+    let mut found = Violations { world, list: Vec::new(), people: PersonRegistry::default() };
+    found.read_log();
+    found.check_dead_letters();
+    found.check_photos().await;
+    found.check_persons();
+    found.check_leftovers();
+    found.check_table().await;
+    found.list
+}
+
+struct Violations<'a> {
+    world: &'a World,
+    list: Vec<String>,
+    people: PersonRegistry,
+}
+
+impl Violations<'_> {
+    fn require(&mut self, holds: bool, otherwise: impl FnOnce() -> String) {
+        if !holds {
+            self.list.push(otherwise());
+        }
+    }
+
+    /// The log has no gaps, no event twice, and every event was published.
+    fn read_log(&mut self) {
+        let (mut ids, mut last) = (BTreeSet::new(), BTreeMap::new());
+        let published = self.world.publisher.published();
+        for recorded in self.world.store.events() {
+            let seq = last.entry(recorded.lane).or_insert(0);
+            *seq += 1;
+            let is_next = recorded.seq.0 == *seq;
+            self.require(is_next, || format!("lane {} has a gap before {}", recorded.lane, recorded.seq));
+            let is_new = ids.insert(recorded.id);
+            self.require(is_new, || format!("{} {} is twice in the log", recorded.event.event_type(), recorded.id));
+            let is_photo = matches!(recorded.event, Event::PhotoProcessed(_) | Event::PhotoDeleted(_));
+            let is_published = !is_photo || published.contains(&recorded.id.to_string());
+            self.require(is_published, || format!("{} was not published", recorded.id));
+            if recorded.event.is_identity() {
+                self.people.evolve(&recorded.event, recorded.when);
+            }
+        }
+    }
+
+    fn check_dead_letters(&mut self) {
+        for letter in self.world.queue.dead() {
+            self.list.push(format!("dead letter {}: {} ({})", letter.cause, letter.reason, letter.body));
+        }
+    }
+
+    /// Every photo that exists is decided in its current version, and shown with its variants; of deleted ones nothing is left.
+    async fn check_photos(&mut self) {
+        for (image, content) in self.world.platform.photos() {
+            let state = self.world.store.photo(&image).await.ok().flatten();
+            let status = state.as_ref().map(|state| state.status);
+            match content {
+                None => {
+                    let is_gone = status.is_none_or(|status| status == PhotoStatus::Deleted);
+                    self.require(is_gone, || format!("{image} was deleted, and its state is {status:?}"));
+                    self.check_deleted(&image);
+                }
+                Some(content) => {
+                    let version = MemoryObjects::version(content.to_string().as_bytes());
+                    let found = state.map(|state| state.version);
+                    self.require(found.as_ref() == Some(&version), || {
+                        format!("{image} is decided in version {found:?} ({status:?}), not {version} ({content})")
+                    });
+                    if content.is_damaged {
+                        let is_rejected = matches!(status, Some(PhotoStatus::Rejected(_)));
+                        self.require(is_rejected, || format!("{image} is damaged, and its state is {status:?}"));
+                    } else {
+                        self.check_shown(&image, &content);
+                    }
+                }
+            }
+        }
+    }
+
+    fn check_shown(&mut self, image: &ImageId, content: &PhotoContent) {
+        let objects = self.world.objects.clone();
+        let original = objects.body(&object_keys::original(image, "jpg"));
+        self.require(original.is_some(), || format!("the original of {image} is lost"));
+        for name in object_keys::VARIANT_NAMES {
+            let found = objects.body(&object_keys::variant(image, name));
+            self.require(found.as_ref() == Some(&content.variant(name)), || {
+                let found = found.as_deref().map(String::from_utf8_lossy);
+                format!("{name} of {image} is {found:?}, and the photo is {content}")
+            });
+        }
+        let rows = self.world.store.rows();
+        let is_shown = |key: Key| rows.iter().any(|row| row.key == key);
+        let has_row = is_shown(Key::image(image, &uploader()));
+        self.require(has_row, || format!("{image} has no IMAGE row"));
+    }
+
+    fn check_deleted(&mut self, image: &ImageId) {
+        let rows = self.world.store.rows().into_iter().filter(|row| row.key.pk == image.as_str());
+        for row in rows.collect::<Vec<_>>() {
+            self.list.push(format!("row {} is left of a deleted photo", row.key));
+        }
+        for key in self.world.objects.keys().into_iter().filter(|key| key.contains(image.as_str())) {
+            self.list.push(format!("object {key} is left of a deleted photo"));
+        }
+    }
+
+    /// A person is one identity, a look of an identity is one person, and every face of every photo is tagged.
+    fn check_persons(&mut self) {
+        let merges = self.people.merges().clone();
+        let (mut identities, mut persons) = (BTreeMap::new(), BTreeMap::new());
+        let mut shown = BTreeSet::new();
+        for (image, content, photo) in self.world.decided_photos() {
+            let mut expected = BTreeSet::new();
+            for (look, face) in content.faces.iter().zip(&photo.faces) {
+                let Some(person) = face.verdict.person() else {
+                    self.list.push(format!("face {look} of {image} is unidentified: {:?}", face.verdict));
+                    continue;
+                };
+                let current = merges.current(person);
+                expected.insert(current);
+                shown.insert(current);
+                let first = *identities.entry(current).or_insert(look.identity);
+                self.require(first == look.identity, || {
+                    format!("{current} is both identity {first} and {} (in {image})", look.identity)
+                });
+                let first = *persons.entry(*look).or_insert(current);
+                self.require(were_merged(&merges, first, current), || {
+                    format!("look {look} is both {first} and {current} (in {image})")
+                });
+            }
+            let tags: BTreeSet<PersonId> = self.tags_of(&image);
+            self.require(tags == expected, || format!("{image} is tagged {tags:?}, expected {expected:?}"));
+        }
+        self.check_known(&shown);
+    }
+
+    fn tags_of(&self, image: &ImageId) -> BTreeSet<PersonId> {
+        let rows = self.world.store.rows();
+        let tags = rows.iter().filter(|row| row.key.pk == image.as_str());
+        tags.filter_map(|row| row.key.sk.strip_prefix("PERSON#")?.parse().ok()).collect()
+    }
+
+    /// Exactly the persons in a photo are known, have a row and a crop.
+    fn check_known(&mut self, shown: &BTreeSet<PersonId>) {
+        let known: BTreeSet<PersonId> = self.people.iter().map(|(person, _)| person).collect();
+        self.require(known == *shown, || format!("known persons are {known:?}, persons in photos {shown:?}"));
+        let rows = self.world.store.rows();
+        let rows: BTreeSet<PersonId> = rows
+            .iter()
+            .filter(|row| row.key.pk.starts_with("PERSON#"))
+            .filter_map(|row| row.key.sk.parse().ok())
+            .collect();
+        self.require(rows == known, || format!("PERSON rows are {rows:?}, known persons {known:?}"));
+        let keys = self.world.objects.keys();
+        for person in &known {
+            let key = object_keys::crop(*person);
+            self.require(keys.contains(&key), || format!("{person} has no crop"));
+        }
+        for key in keys.iter().filter(|key| key.starts_with(object_keys::CROPS)) {
+            let is_known = known.iter().any(|person| object_keys::crop(*person) == *key);
+            self.require(is_known, || format!("{key} is left of a person that does not exist"));
+        }
+    }
+
+    /// No signature is stored of a face that no photo shows.
+    fn check_leftovers(&mut self) {
+        let decided: BTreeMap<ImageId, (u16, usize)> = (self.world.decided_photos().into_iter())
+            .map(|(image, _, photo)| (image, (photo.first_face, photo.faces.len())))
+            .collect();
+        for stored in self.world.store.faces() {
+            let (first, count) = decided.get(&stored.face.image).copied().unwrap_or_default();
+            let is_shown = (usize::from(first)..usize::from(first) + count).contains(&usize::from(stored.face.n));
+            self.require(is_shown, || format!("the signature of {} is left ({:?})", stored.face, stored.person));
+        }
+    }
+
+    /// The table is what the log projects.
+    async fn check_table(&mut self) {
+        let (store, clock) = (Arc::new(self.world.store.clone()), Arc::new(self.world.clock.clone()));
+        let rebuilder = Rebuilder::new(store, clock, Projection::default(), "simulation".into());
+        match rebuilder.run(false, |_| ()).await {
+            Ok(drift) => self.list.extend(drift.differences.iter().map(|difference| format!("drift: {difference}"))),
+            Err(error) => self.list.push(format!("failed to compare the table with the log: {error}")),
+        }
+    }
+}
+
+/// Returns whether both were ever merged into one: after an unmerge, faces decided in between stay with the person they were
+/// decided to be.
+fn were_merged(merges: &sparks_domain::Merges, a: PersonId, b: PersonId) -> bool {
+    !merges.aliases(a).is_disjoint(&merges.aliases(b))
+}

@@ -1,0 +1,98 @@
+//! A bucket in memory.
+
+use std::{
+    collections::BTreeMap,
+    ops::Bound,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use async_trait::async_trait;
+use sha2::{Digest, Sha256};
+use sparks_domain::Timestamp;
+use sparks_engine::{Clock, Content, Object, ObjectEntry, Objects, ObjectsError, PutMode, object_key};
+
+/// A bucket in memory. Clones share it.
+#[derive(Clone)]
+pub struct MemoryObjects {
+    objects: Arc<Mutex<BTreeMap<String, StoredObject>>>,
+    clock: Arc<dyn Clock>,
+}
+
+struct StoredObject {
+    body: Vec<u8>,
+    modified: Timestamp,
+}
+
+impl MemoryObjects {
+    /// Creates an empty bucket.
+    pub fn new(clock: Arc<dyn Clock>) -> Self {
+        Self { objects: Arc::default(), clock }
+    }
+
+    /// Returns the version of an object with this body.
+    pub fn version(body: &[u8]) -> String {
+        Sha256::digest(body)[..8].iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// Returns the body of an object.
+    pub fn body(&self, key: &str) -> Option<Vec<u8>> {
+        self.lock().get(key).map(|object| object.body.clone())
+    }
+
+    /// Returns all keys.
+    pub fn keys(&self) -> Vec<String> {
+        self.lock().keys().cloned().collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, StoredObject>> {
+        self.objects.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[async_trait]
+impl Objects for MemoryObjects {
+    async fn get(&self, key: &str, most_bytes: u64) -> Result<Object, ObjectsError> {
+        let objects = self.lock();
+        let found = objects.get(object_key(key)?).ok_or_else(|| ObjectsError::NotFound(key.to_owned()))?;
+        let bytes = found.body.len() as u64;
+        match bytes > most_bytes {
+            true => Err(ObjectsError::TooLarge { key: key.to_owned(), bytes, most: most_bytes }),
+            false => Ok(Object { bytes: found.body.clone(), version: Self::version(&found.body) }),
+        }
+    }
+
+    async fn put(&self, key: &str, body: Vec<u8>, _: Content, mode: PutMode) -> Result<bool, ObjectsError> {
+        let (key, modified) = (object_key(key)?, self.clock.now());
+        let mut objects = self.lock();
+        if mode == PutMode::IfAbsent && objects.contains_key(key) {
+            return Ok(false);
+        }
+        objects.insert(key.to_owned(), StoredObject { body, modified });
+        Ok(true)
+    }
+
+    async fn delete(&self, key: &str) -> Result<(), ObjectsError> {
+        self.lock().remove(object_key(key)?);
+        Ok(())
+    }
+
+    async fn head(&self, key: &str) -> Result<Option<u64>, ObjectsError> {
+        Ok(self.lock().get(object_key(key)?).map(|found| found.body.len() as u64))
+    }
+
+    async fn list(&self, prefix: &str, after: Option<&str>, most: usize) -> Result<Vec<ObjectEntry>, ObjectsError> {
+        let objects = self.lock();
+        let start = after.map_or(Bound::Included(prefix), |after| Bound::Excluded(after.max(prefix)));
+        let found = objects.range::<str, _>((start, Bound::Unbounded)).filter(|(key, _)| key.starts_with(prefix));
+        let entry = |(key, found): (&String, &StoredObject)| ObjectEntry {
+            key: key.clone(),
+            bytes: found.body.len() as u64,
+            modified: found.modified,
+        };
+        Ok(found.take(most).map(entry).collect())
+    }
+
+    async fn check(&self) -> Result<(), ObjectsError> {
+        Ok(())
+    }
+}

@@ -1,0 +1,85 @@
+//! The operator: merges, unmerges, rebuilds and consolidation beside running workers.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use sparks_domain::{Event, EventId, PersonId, Projection};
+use sparks_engine::{ConsolidationConfig, Consolidator, GalleryIndex, Maintenance, MergeError, Rebuilder, Store};
+
+use crate::{
+    photo_content::{PhotoContent, scale},
+    world::{World, policy},
+};
+
+/// The operator's commands. Each runs in a process of its own, as on the command line.
+pub(crate) struct Operator<'a>(pub &'a World);
+
+impl Operator<'_> {
+    async fn consolidator(&self) -> Result<Consolidator, MergeError> {
+        let world = self.0;
+        let store = Arc::new(world.store_for("operator"));
+        let index = GalleryIndex::load(Arc::clone(&store) as Arc<dyn Store>, 5).await?;
+        let config = ConsolidationConfig {
+            policy: policy(),
+            scale,
+            projection: Projection::default(),
+            actor: "operator".into(),
+            index_lag: world.plan.index_lag,
+        };
+        let (objects, publisher) = (Arc::new(world.objects_for("operator")), Arc::new(world.publisher_for("operator")));
+        let store = store as Arc<dyn Maintenance>;
+        Ok(Consolidator::new(store, objects, Arc::new(index), publisher, Arc::new(world.clock.clone()), config))
+    }
+
+    /// Merges two persons that are looks of one identity, if there are two.
+    pub async fn merge(&self, identity: u32) -> Result<(), MergeError> {
+        let persons = self.persons_of(identity);
+        let [a, b, ..] = persons[..] else { return Ok(()) };
+        let consolidator = self.consolidator().await?;
+        consolidator.merge(a, b, true).await?;
+        consolidator.apply_merges(|_| ()).await?;
+        Ok(())
+    }
+
+    /// Undoes one of the merges so far.
+    pub async fn unmerge(&self, number: usize) -> Result<(), MergeError> {
+        let events = self.0.store.events();
+        let merges: Vec<EventId> =
+            events.iter().filter(|e| matches!(e.event, Event::PersonsMerged(_))).map(|e| e.id).collect();
+        let Some(merge) = merges.get(number % merges.len().max(1)) else { return Ok(()) };
+        let consolidator = self.consolidator().await?;
+        consolidator.unmerge(*merge).await?;
+        consolidator.apply_merges(|_| ()).await?;
+        Ok(())
+    }
+
+    /// Consolidates persons until nothing is left to do.
+    pub async fn consolidate(&self) -> Result<(), MergeError> {
+        let consolidator = self.consolidator().await?;
+        while consolidator.run(true).await?.has_more {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+        Ok(())
+    }
+
+    /// Rebuilds all projections.
+    pub async fn rebuild(&self) -> Result<(), MergeError> {
+        let world = self.0;
+        let store = Arc::new(world.store_for("rebuild"));
+        let clock = Arc::new(world.clock.clone());
+        let rebuilder = Rebuilder::new(store, clock, Projection::default(), "operator".into());
+        rebuilder.run(true, |_| ()).await?;
+        Ok(())
+    }
+
+    /// Returns the persons that were decided for faces of this identity, by the log.
+    fn persons_of(&self, identity: u32) -> Vec<PersonId> {
+        let mut persons = BTreeMap::new();
+        for (_, content, photo) in self.0.decided_photos() {
+            let PhotoContent { faces, .. } = content;
+            for (look, face) in faces.iter().zip(&photo.faces).filter(|(look, _)| look.identity == identity) {
+                persons.extend(face.verdict.person().map(|person| (person, look.look)));
+            }
+        }
+        persons.into_keys().collect()
+    }
+}
