@@ -59,7 +59,7 @@ async fn a_missing_person_row_does_not_prevent_a_merge() {
     let is_final = |into: &&PersonId| !proposals.iter().any(|merge| merge.from == **into);
     let survivor = proposals.iter().map(|merge| &merge.into).find(is_final).unwrap();
     assert_eq!(album.execute_sql(&format!("DELETE FROM items WHERE PK = 'PERSON#{survivor}'")), 1);
-    let merged = consolidator.run(true).await.unwrap().merged;
+    let merged = consolidator.run_to_end(true).await.unwrap().merged;
     assert_eq!(merged.len(), proposals.len(), "{merged:?}");
     assert!(album.row(&Key::person(*survivor)).await.is_some(), "the row of {survivor} is restored");
     album.assert_no_drift().await;
@@ -79,7 +79,7 @@ async fn a_failing_merge_is_skipped_and_the_others_are_done() {
     let fixture = FragmentedAlbum::create(&folders).await;
     let failing = fixture.proposals[0];
     let restore = fixture.damage(&Key::person(failing.from)).await;
-    let report = fixture.consolidator.run(true).await.unwrap();
+    let report = fixture.consolidator.run_to_end(true).await.unwrap();
     assert_eq!(report.merged.len(), fixture.proposals.len() - 1, "{report:?}");
     assert!(report.merged.iter().all(|merge| merge.from != failing.from), "{report:?}");
     for merge in &report.merged {
@@ -95,19 +95,23 @@ async fn a_failed_merge_is_tried_again_with_growing_delays() {
     let folders = DataFolders::new();
     let fixture = FragmentedAlbum::create(&folders).await;
     let restore = fixture.damage(&Key::person(fixture.proposals[0].from)).await;
-    fixture.consolidator.run(true).await.unwrap();
+    fixture.consolidator.run_to_end(true).await.unwrap();
     let merged = fixture.merge_count().await;
     // Five more failures.
     for _ in 0..5 {
         fixture.clock.advance(Duration::from_secs(3600));
-        assert!(fixture.consolidator.run(true).await.unwrap().has_more);
+        assert!(fixture.consolidator.run_to_end(true).await.unwrap().has_more);
     }
     assert_eq!(fixture.merge_count().await, merged);
     fixture.album.execute_sql(&restore);
     fixture.clock.advance(Duration::from_secs(30));
-    assert_eq!(fixture.consolidator.run(true).await.unwrap().merged, [], "tried again after 30 s despite six failures");
+    assert_eq!(
+        fixture.consolidator.run_to_end(true).await.unwrap().merged,
+        [],
+        "tried again after 30 s despite six failures"
+    );
     fixture.clock.advance(Duration::from_secs(3600));
-    let report = fixture.consolidator.run(true).await.unwrap();
+    let report = fixture.consolidator.run_to_end(true).await.unwrap();
     assert_eq!((report.merged.len(), report.has_more), (1, false), "{report:?}");
     assert_eq!(fixture.merge_count().await, fixture.proposals.len());
     fixture.album.assert_no_drift().await;
@@ -119,8 +123,8 @@ async fn a_failed_merge_is_tried_again_by_another_process() {
     let folders = DataFolders::new();
     let fixture = FragmentedAlbum::create(&folders).await;
     let restore = fixture.damage(&Key::person(fixture.proposals[0].from)).await;
-    fixture.consolidator.run(true).await.unwrap();
+    fixture.consolidator.run_to_end(true).await.unwrap();
     fixture.album.execute_sql(&restore);
-    let report = fixture.album.consolidator.run(true).await.unwrap();
+    let report = fixture.album.consolidator.run_to_end(true).await.unwrap();
     assert_eq!((report.merged.len(), report.has_more), (1, false), "{report:?}");
 }

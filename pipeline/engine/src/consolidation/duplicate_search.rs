@@ -2,12 +2,12 @@
 
 use std::{collections::BTreeSet, mem, sync::Arc};
 
-use sparks_domain::{Consolidation, ConsolidationSearch, Gallery, PersonId};
+use sparks_domain::{Consolidation, ConsolidationSearch, PersonId};
 
 use super::{Consolidator, MergeError, on_cpu_thread};
 
 /// The comparisons of faces per step: tens of milliseconds of CPU time.
-const STEP: usize = 1_000_000;
+const STEP: usize = 500_000;
 
 /// A search for persons that are one. It can be interrupted after each step.
 pub(super) struct DuplicateSearch {
@@ -94,8 +94,7 @@ impl Consolidator {
             let fresh: Option<BTreeSet<PersonId>> =
                 fresh.map(|fresh| fresh.iter().map(|person| merges.current(*person)).collect());
             let models = gallery.models().filter_map(|model| Some((model, scale(model)?)));
-            let search =
-                |(model, scale)| ConsolidationSearch::new(&gallery as &Gallery, model, scale, &apart, fresh.as_ref());
+            let search = |(model, scale)| ConsolidationSearch::new(&gallery, model, scale, &apart, fresh.as_ref());
             Phase::Compare(models.map(search).collect(), Consolidation::default())
         })
         .await

@@ -132,6 +132,20 @@ impl Consolidator {
         })
     }
 
+    /// Like [`Consolidator::run`], until nothing is left that can be done now.
+    pub async fn run_to_end(&self, merge: bool) -> Result<ConsolidationReport, MergeError> {
+        let mut all = ConsolidationReport::default();
+        loop {
+            let ConsolidationReport { merged, identified, has_more, is_interrupted } = self.run(merge).await?;
+            all.merged.extend(merged);
+            all.identified += identified;
+            all.has_more = has_more;
+            if !is_interrupted {
+                return Ok(all);
+            }
+        }
+    }
+
     /// Publishes recorded events. A failure is only logged: the event log has them.
     async fn publish(&self, recorded: &[RecordedEvent]) {
         let notifications: Vec<_> = recorded.iter().flat_map(event_notifications).collect();
