@@ -8,12 +8,12 @@ use std::{
 };
 
 use async_trait::async_trait;
-use sparks_domain::{FaceId, ImageId, Item, Key, Mutation, PersonId, PhotoState, Position, RecordedEvent, Seq};
+use sparks_domain::{FaceId, ImageId, Item, Key, PersonId, PhotoState, Position, RecordedEvent, Seq};
 use sparks_engine::{
     Checkpoint, Commit, CommitError, Content, DecidedFace, Delivery, DependencyError, Fingerprint, IdentityTail,
     Maintenance, MessageId, Notification, Object, ObjectEntry, Objects, ObjectsError, Page, PublishError, Publisher,
-    PutMode, Query, Queue, QueueDepth, QueueError, RepairReport, Settlement, Store, StoreError, StoredFace,
-    TemplateScope, Templates,
+    PutMode, Query, Queue, QueueDepth, QueueError, RepairGroup, RepairReport, Settlement, Store, StoreError,
+    StoredFace, TemplateScope, Templates,
 };
 
 /// One injected fault.
@@ -51,7 +51,9 @@ pub struct FaultPlan {
     fault: Option<Fault>,
     calls: Mutex<Vec<String>>,
     called: tokio::sync::Notify,
-    interruption: Mutex<Option<(InterruptionPoint, Interruption)>>,
+    interruptions: Mutex<Vec<(InterruptionPoint, Interruption)>>,
+    /// Held while interruptions run: calls that are made concurrently wait.
+    interrupting: tokio::sync::Mutex<()>,
 }
 
 /// The call before which an interruption runs.
@@ -61,7 +63,7 @@ enum InterruptionPoint {
 }
 
 /// An action of another process that runs between two calls.
-type Interruption = Pin<Box<dyn Future<Output = ()> + Send>>;
+pub type Interruption = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// A port whose calls go through a fault plan.
 pub struct FaultyPort<P: ?Sized> {
@@ -84,33 +86,44 @@ impl FaultPlan {
 
     /// Runs an interruption right before the first call with this name.
     pub fn interrupting_call_named(call: &str, interruption: impl Future<Output = ()> + Send + 'static) -> Arc<Self> {
-        Arc::new(Self {
-            interruption: Mutex::new(Some((InterruptionPoint::CallNamed(call.to_owned()), Box::pin(interruption)))),
-            ..Self::default()
-        })
+        Self::with_interruptions(vec![(InterruptionPoint::CallNamed(call.to_owned()), Box::pin(interruption))])
     }
 
     /// Runs an interruption right before the call with this number, from 1.
     pub fn interrupting_call_number(call: usize, interruption: impl Future<Output = ()> + Send + 'static) -> Arc<Self> {
-        Arc::new(Self {
-            interruption: Mutex::new(Some((InterruptionPoint::CallNumber(call), Box::pin(interruption)))),
-            ..Self::default()
-        })
+        Self::interrupting_calls(vec![(call, Box::pin(interruption))])
     }
 
-    /// Returns whether the interruption has run.
+    /// Runs each interruption right before the call with its number, from 1; those of one call in this order.
+    pub fn interrupting_calls(interruptions: Vec<(usize, Interruption)>) -> Arc<Self> {
+        let numbered = interruptions.into_iter().map(|(call, action)| (InterruptionPoint::CallNumber(call), action));
+        Self::with_interruptions(numbered.collect())
+    }
+
+    fn with_interruptions(interruptions: Vec<(InterruptionPoint, Interruption)>) -> Arc<Self> {
+        Arc::new(Self { interruptions: Mutex::new(interruptions), ..Self::default() })
+    }
+
+    /// Returns whether all interruptions have run.
     pub fn has_interruption_run(&self) -> bool {
-        self.interruption.lock().unwrap_or_else(PoisonError::into_inner).is_none()
+        self.interruptions.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+    }
+
+    /// Returns the interruptions whose calls were not made.
+    pub fn left_interruptions(&self) -> Vec<Interruption> {
+        let left = std::mem::take(&mut *self.interruptions.lock().unwrap_or_else(PoisonError::into_inner));
+        left.into_iter().map(|(_, interruption)| interruption).collect()
     }
 
     fn interruption_before(&self, name: &str) -> Option<Interruption> {
-        let mut interruption = self.interruption.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut interruptions = self.interruptions.lock().unwrap_or_else(PoisonError::into_inner);
         let next = self.calls().len() + 1;
         let is_now = |point: &InterruptionPoint| match point {
             InterruptionPoint::CallNamed(call) => call == name,
             InterruptionPoint::CallNumber(call) => *call == next,
         };
-        interruption.take_if(|(point, _)| is_now(point)).map(|(_, interruption)| interruption)
+        let position = interruptions.iter().position(|(point, _)| is_now(point))?;
+        Some(interruptions.remove(position).1)
     }
 
     /// Returns the names of the calls so far, such as `objects.put persons/person1.jpg`.
@@ -161,8 +174,11 @@ impl<P: ?Sized> FaultyPort<P> {
         fault: impl FnOnce() -> E + Send,
     ) -> Result<T, E> {
         let name = name.into();
-        if let Some(interruption) = self.plan.interruption_before(&name) {
-            interruption.await;
+        {
+            let _exclusive = self.plan.interrupting.lock().await;
+            while let Some(interruption) = self.plan.interruption_before(&name) {
+                interruption.await;
+            }
         }
         match self.plan.record(name) {
             None => call.await,
@@ -191,6 +207,10 @@ fn objects_error(key: &str) -> ObjectsError {
 impl<P: Store + ?Sized> Store for FaultyPort<P> {
     async fn commit(&self, commit: &Commit) -> Result<Vec<RecordedEvent>, CommitError> {
         self.pass("store.commit", self.inner.commit(commit), || store_error().into()).await
+    }
+
+    fn has_serial_commits(&self) -> bool {
+        self.inner.has_serial_commits()
     }
 
     async fn photo(&self, image: &ImageId) -> Result<Option<PhotoState>, StoreError> {
@@ -252,7 +272,7 @@ impl<P: Maintenance + ?Sized> Maintenance for FaultyPort<P> {
         self.pass("store.photos", self.inner.photos(images), store_error).await
     }
 
-    async fn repair(&self, groups: Vec<Vec<Mutation>>, write: bool) -> Result<RepairReport, StoreError> {
+    async fn repair(&self, groups: Vec<RepairGroup>, write: bool) -> Result<RepairReport, StoreError> {
         self.pass("store.repair", self.inner.repair(groups, write), store_error).await
     }
 

@@ -1,7 +1,7 @@
 //! Support for all test suites.
 //!
 //! - [`contract`]: what every adapter of a port must do, as suites that any adapter can be run through.
-//! - Test doubles: [`fault_injection`], [`recording_publisher`], [`stale_index_store`].
+//! - Test doubles: [`fault_injection`], [`manual_clock`], [`recording_publisher`], [`stale_index_store`].
 //! - Input: [`album`], [`samples`], [`legacy_data`], [`platform_actions`], [`platform_simulator`], [`fuzz_targets`].
 //! - The system under test: [`worker`] in this process, [`binary`] as a program; [`snapshot`] compares results.
 //! - Services on this machine: [`emulator`], [`dynoxide`], [`pinecone_server`], [`rekognition_server`], and [`proxy`] in front of them.
@@ -14,6 +14,7 @@ pub mod emulator;
 pub mod fault_injection;
 pub mod fuzz_targets;
 pub mod legacy_data;
+pub mod manual_clock;
 pub mod pinecone_server;
 pub mod platform_actions;
 pub mod platform_simulator;

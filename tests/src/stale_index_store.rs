@@ -6,10 +6,10 @@ use std::{
 };
 
 use async_trait::async_trait;
-use sparks_domain::{FaceId, ImageId, Item, Key, Mutation, PersonId, PhotoState, Position, RecordedEvent, Seq};
+use sparks_domain::{FaceId, ImageId, Item, Key, PersonId, PhotoState, Position, RecordedEvent, Seq};
 use sparks_engine::{
     Checkpoint, Commit, CommitError, DecidedFace, Filter, Fingerprint, IdentityTail, Maintenance, Page, Query,
-    RepairReport, Store, StoreError, StoredFace, TemplateScope, Templates,
+    RepairGroup, RepairReport, Store, StoreError, StoredFace, TemplateScope, Templates,
 };
 
 /// Answers index queries from a frozen copy of the table. The table itself, the log and the faces stay consistent.
@@ -129,7 +129,7 @@ impl Maintenance for StaleIndexStore {
         self.inner.photos(images).await
     }
 
-    async fn repair(&self, groups: Vec<Vec<Mutation>>, write: bool) -> Result<RepairReport, StoreError> {
+    async fn repair(&self, groups: Vec<RepairGroup>, write: bool) -> Result<RepairReport, StoreError> {
         self.inner.repair(groups, write).await
     }
 

@@ -145,17 +145,21 @@ pub async fn consolidator_over(
     objects: Arc<dyn Objects>,
     lag: Duration,
 ) -> Result<Consolidator, StoreError> {
+    consolidator_with_clock(store, objects, lag, Arc::new(SystemClock)).await
+}
+
+/// Like [`consolidator_over`], with a clock.
+pub async fn consolidator_with_clock(
+    store: Arc<dyn Maintenance>,
+    objects: Arc<dyn Objects>,
+    lag: Duration,
+    clock: Arc<dyn Clock>,
+) -> Result<Consolidator, StoreError> {
     let index = GalleryIndex::load(Arc::clone(&store) as Arc<dyn Store>, 5).await?;
     let PipelineConfig { policy, projection, actor, .. } = pipeline_config();
     let config = ConsolidationConfig { policy, scale: sparks_faces::scale, projection, actor, index_lag: lag };
-    Ok(Consolidator::new(
-        store,
-        objects,
-        Arc::new(index),
-        Arc::new(sparks_engine::NoPublisher),
-        Arc::new(SystemClock),
-        config,
-    ))
+    let publisher = Arc::new(sparks_engine::NoPublisher);
+    Ok(Consolidator::new(store, objects, Arc::new(index), publisher, clock, config))
 }
 
 /// Returns the persons named in a photo's IMAGE row.

@@ -7,6 +7,10 @@ mod adoption;
 mod biometric_privacy;
 #[path = "domain/consolidation.rs"]
 mod consolidation;
+#[path = "domain/consolidation_reference.rs"]
+mod consolidation_reference;
+#[path = "domain/consolidation_steps.rs"]
+mod consolidation_steps;
 #[path = "domain/deletion.rs"]
 mod deletion;
 #[path = "domain/documentation.rs"]

@@ -4,6 +4,7 @@
 mod ports {
     mod adoption;
     mod concurrent_deletion;
+    mod consolidation_load;
     mod contract_detects_broken_maintenance;
     mod contract_detects_broken_objects;
     mod contract_detects_broken_queue;
@@ -16,6 +17,7 @@ mod ports {
     mod group_photos;
     mod memory_adapters;
     mod merge_crash;
+    mod merge_failures;
     mod message_fuzzing;
     mod person_allocation;
     mod person_merge;
@@ -25,7 +27,9 @@ mod ports {
     mod profile_pictures;
     mod rebuild;
     mod rebuild_after_deletion;
+    mod rebuild_interleavings;
     mod redelivery;
     mod schema_migration;
     mod stale_indexes;
+    mod unmerge_interleavings;
 }

@@ -6,9 +6,14 @@
 //! other, and that must not make them one person. Linkage is over pairs of faces, never over mean vectors, which drift
 //! towards what all faces have in common.
 
+mod clustering;
+mod search;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{Evidence, Gallery, PersonId, Scale, Signature, Template, photo::round};
+
+pub use search::ConsolidationSearch;
 
 /// Two persons that may be one.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -69,28 +74,11 @@ pub fn consolidate(
     apart: &BTreeSet<(PersonId, PersonId)>,
     fresh: Option<&BTreeSet<PersonId>>,
 ) -> Consolidation {
-    let mut persons = gallery.persons(model);
-    let mut found = Consolidation::default();
-    let mut apart: BTreeSet<_> = apart.iter().map(|(a, b)| ordered(*a, *b)).collect();
-    let mut fresh = fresh.cloned();
+    let mut search = ConsolidationSearch::new(gallery, model, scale, apart, fresh);
     loop {
-        let mut clustering = Clustering::new(&persons, scale, apart, fresh.as_ref());
-        let before = found.merges.len();
-        while let Some(merge) = clustering.best() {
-            found.merges.push(merge);
-            clustering.merge(merge);
-        }
-        if found.merges.len() == before {
-            found.suggestions = clustering.suggestions();
+        if let Some(found) = search.step(usize::MAX) {
             return found;
         }
-        // With fewer persons the usual similarity is known better, so everything is measured again.
-        for merge in &found.merges[before..] {
-            let faces = persons.remove(&merge.from).unwrap_or_default();
-            persons.entry(merge.into).or_default().extend(faces);
-            fresh.as_mut().map(|fresh| fresh.insert(merge.into));
-        }
-        apart = clustering.apart;
     }
 }
 
@@ -113,11 +101,11 @@ impl<'a> TemplateEvidence<'a> {
         let near = self.gallery.nearest(self.model, signature, present.len() + NEAREST_PERSONS);
         let near = near.iter().filter(|candidate| candidate.similarity >= self.scale.above(COMPARISON_FLOOR));
         let near = near.map(|candidate| candidate.person).filter(|person| !present.contains(person));
-        let cohort = cohort(&self.persons);
-        let face = [calibrate(signature.into(), None, &cohort, self.scale)];
+        let cohort: Vec<_> = self.persons.iter().step_by(cohort_step(self.persons.len())).collect();
+        let face = [self.calibrate(signature.into(), None, &cohort)];
         let link_with = |person: PersonId| {
             let templates = &self.persons[&person];
-            let faces: Vec<_> = templates.iter().map(|t| calibrate(*t, Some(person), &cohort, self.scale)).collect();
+            let faces: Vec<_> = templates.iter().map(|t| self.calibrate(*t, Some(person), &cohort)).collect();
             (person, link(&face, &faces), faces)
         };
         let mut links: Vec<_> = near.map(link_with).collect();
@@ -128,7 +116,19 @@ impl<'a> TemplateEvidence<'a> {
         let evidence = link.evidence(link.distinction - next, required, faces.len());
         let is_clear =
             evidence.beyond >= 0.0 && evidence.lead >= SINGLE_FACE_LEAD && faces.len() >= REQUIRED_BY_FACES.len();
-        (is_clear && link.fits_cohesion(faces, self.scale)).then_some((*person, evidence))
+        (is_clear && link.fits_cohesion(cohesion(faces), self.scale)).then_some((*person, evidence))
+    }
+
+    fn calibrate<'t>(
+        &self,
+        template: Template<'t>,
+        owner: Option<PersonId>,
+        cohort: &[(&PersonId, &Vec<Template<'a>>)],
+    ) -> CalibratedFace<'t> {
+        let others = cohort.iter().filter(|(person, _)| Some(**person) != owner);
+        let similarities = others.map(|(_, theirs)| mean_similarity(template, theirs.iter().copied()));
+        let (usual, spread) = calibrate(similarities.collect(), self.scale);
+        CalibratedFace { template, usual, spread }
     }
 }
 
@@ -147,15 +147,6 @@ impl CalibratedFace<'_> {
     }
 }
 
-/// The state of the clustering: persons, and the links between those that are similar enough to compare.
-struct Clustering<'a> {
-    scale: Scale,
-    persons: BTreeMap<PersonId, Vec<CalibratedFace<'a>>>,
-    links: BTreeMap<(PersonId, PersonId), Link>,
-    neighbours: BTreeMap<PersonId, BTreeSet<PersonId>>,
-    apart: BTreeSet<(PersonId, PersonId)>,
-}
-
 /// How two persons compare.
 #[derive(Debug, Clone, Copy)]
 struct Link {
@@ -165,121 +156,10 @@ struct Link {
     similarity: f32,
 }
 
-impl<'a> Clustering<'a> {
-    fn new(
-        templates: &BTreeMap<PersonId, Vec<Template<'a>>>,
-        scale: Scale,
-        apart: BTreeSet<(PersonId, PersonId)>,
-        fresh: Option<&BTreeSet<PersonId>>,
-    ) -> Self {
-        let (links, neighbours) = (BTreeMap::new(), BTreeMap::new());
-        let mut clustering = Self { scale, persons: calibrate_all(templates, scale), links, neighbours, apart };
-        let ids: Vec<PersonId> = clustering.persons.keys().copied().collect();
-        let floor = scale.above(COMPARISON_FLOOR);
-        for (n, b) in ids.iter().enumerate() {
-            for a in &ids[..n] {
-                let is_included = fresh.is_none_or(|fresh| fresh.contains(a) || fresh.contains(b));
-                if is_included && clustering.are_comparable(*a, *b, floor) {
-                    clustering.connect(*a, *b);
-                }
-            }
-        }
-        clustering
-    }
-
-    fn are_comparable(&self, a: PersonId, b: PersonId, floor: f32) -> bool {
-        let (a, b) = (&self.persons[&a], &self.persons[&b]);
-        a.iter().any(|face| b.iter().any(|other| face.template.similarity(other.template) >= floor))
-    }
-
-    fn connect(&mut self, a: PersonId, b: PersonId) {
-        let link = link(&self.persons[&a], &self.persons[&b]);
-        self.links.insert(ordered(a, b), link);
-        self.neighbours.entry(a).or_default().insert(b);
-        self.neighbours.entry(b).or_default().insert(a);
-    }
-
-    /// Returns the merge with the best evidence, if any is sufficient.
-    fn best(&self) -> Option<MergeProposal> {
-        let proposals = self.links.keys().filter_map(|(a, b)| self.propose(*a, *b));
-        let sufficient = proposals.filter(|proposal| proposal.evidence.beyond >= 0.0);
-        sufficient.max_by(|a, b| a.evidence.beyond.total_cmp(&b.evidence.beyond).then(b.from.cmp(&a.from)))
-    }
-
-    /// Returns the merges with nearly sufficient evidence, best first.
-    fn suggestions(&self) -> Vec<MergeProposal> {
-        let proposals = self.links.keys().filter_map(|(a, b)| self.propose(*a, *b));
-        let mut near: Vec<_> = proposals.filter(|proposal| proposal.evidence.beyond >= -SUGGESTION_MARGIN).collect();
-        near.sort_by(|a, b| b.evidence.beyond.total_cmp(&a.evidence.beyond));
-        near
-    }
-
-    /// Returns the evidence for merging the two; `None` if they must not be merged or are far from it.
-    fn propose(&self, a: PersonId, b: PersonId) -> Option<MergeProposal> {
-        let link = self.links[&(a, b)];
-        let (faces_a, faces_b) = (self.persons[&a].len(), self.persons[&b].len());
-        let required = required(self.persons.len(), faces_a.max(faces_b));
-        let is_too_far = link.distinction + LEAD_WEIGHT * (LEAD.1 - LEAD.0) < required - SUGGESTION_MARGIN;
-        if is_too_far || self.apart.contains(&(a, b)) || !self.is_cohesive(a, b) {
-            return None;
-        }
-        let mut lead = f32::INFINITY;
-        if faces_a <= faces_b {
-            lead = lead.min(link.distinction - self.runner_up(a, b));
-        }
-        if faces_b <= faces_a {
-            lead = lead.min(link.distinction - self.runner_up(b, a));
-        }
-        Some(MergeProposal { into: a, from: b, evidence: link.evidence(lead, required, faces_a * faces_b) })
-    }
-
-    /// Returns the distinction of the person most similar to `person`, except for `candidate` and those who may be the
-    /// candidate.
-    fn runner_up(&self, person: PersonId, candidate: PersonId) -> f32 {
-        let same_person = required(self.persons.len(), 2) - SAME_PERSON_MARGIN;
-        let is_another_person = |rival: PersonId| {
-            self.links.get(&ordered(rival, candidate)).is_none_or(|link| link.distinction < same_person)
-        };
-        let rivals = self.neighbours.get(&person).into_iter().flatten().filter(|rival| **rival != candidate);
-        let rivals = rivals.filter(|rival| is_another_person(**rival));
-        rivals.map(|rival| self.links[&ordered(person, *rival)].distinction).fold(0.0, f32::max)
-    }
-
-    /// Returns whether the two are about as similar to each other as each person's faces are among themselves.
-    fn is_cohesive(&self, a: PersonId, b: PersonId) -> bool {
-        let link = self.links[&(a, b)];
-        [a, b].iter().all(|person| link.fits_cohesion(&self.persons[person], self.scale))
-    }
-
-    fn merge(&mut self, MergeProposal { into, from, .. }: MergeProposal) {
-        let faces = self.persons.remove(&from).unwrap_or_default();
-        self.persons.entry(into).or_default().extend(faces);
-        let mut neighbours = self.neighbours.remove(&from).unwrap_or_default();
-        neighbours.extend(self.neighbours.remove(&into).unwrap_or_default());
-        for other in &neighbours {
-            self.links.remove(&ordered(from, *other));
-            if let Some(theirs) = self.neighbours.get_mut(other) {
-                theirs.remove(&from);
-            }
-        }
-        let inherited = self.apart.iter().filter_map(|(a, b)| match (*a == from, *b == from) {
-            (true, _) => Some(ordered(into, *b)),
-            (_, true) => Some(ordered(into, *a)),
-            _ => None,
-        });
-        let inherited: Vec<_> = inherited.collect();
-        self.apart.extend(inherited);
-        neighbours.retain(|other| *other != into && *other != from);
-        for other in neighbours {
-            self.connect(into, other);
-        }
-    }
-}
-
 impl Link {
     /// Returns whether the similarity is about that of the person's faces among themselves.
-    fn fits_cohesion(&self, person: &[CalibratedFace<'_>], scale: Scale) -> bool {
-        cohesion(person).is_none_or(|own| self.similarity >= own - COHESION_TOLERANCE * scale.spread)
+    fn fits_cohesion(&self, cohesion: Option<f32>, scale: Scale) -> bool {
+        cohesion.is_none_or(|own| self.similarity >= own - COHESION_TOLERANCE * scale.spread)
     }
 
     fn evidence(&self, lead: f32, required: f32, pairs: usize) -> Evidence {
@@ -332,38 +212,22 @@ fn cohesion(faces: &[CalibratedFace<'_>]) -> Option<f32> {
     Some(sum / (faces.len() * (faces.len() - 1) / 2) as f32)
 }
 
-fn calibrate_all<'a>(
-    templates: &BTreeMap<PersonId, Vec<Template<'a>>>,
-    scale: Scale,
-) -> BTreeMap<PersonId, Vec<CalibratedFace<'a>>> {
-    let cohort = cohort(templates);
-    let faces = |(person, templates): (&PersonId, &Vec<Template<'a>>)| {
-        let calibrate = |template: &Template<'a>| calibrate(*template, Some(*person), &cohort, scale);
-        (*person, templates.iter().map(calibrate).collect())
-    };
-    templates.iter().map(faces).collect()
+/// Returns the step of an even sample of so many persons, against which faces are calibrated (cohort score
+/// normalization).
+fn cohort_step(persons: usize) -> usize {
+    persons.div_ceil(COHORT_SIZE).max(1)
 }
 
-/// Returns an even sample of the persons, against which faces are calibrated (cohort score normalization).
-fn cohort<'k, 'a>(templates: &'k BTreeMap<PersonId, Vec<Template<'a>>>) -> Vec<(PersonId, &'k [Template<'a>])> {
-    let step = templates.len().div_ceil(COHORT_SIZE).max(1);
-    templates.iter().step_by(step).map(|(person, templates)| (*person, templates.as_slice())).collect()
+fn mean_similarity<'a>(template: Template<'_>, theirs: impl ExactSizeIterator<Item = Template<'a>>) -> f32 {
+    let count = theirs.len() as f32;
+    theirs.map(|other| template.similarity(other)).sum::<f32>() / count
 }
 
-/// Measures a face's usual similarity to other persons, blended with the model's scale where they are few.
-fn calibrate<'a>(
-    template: Template<'a>,
-    owner: Option<PersonId>,
-    cohort: &[(PersonId, &[Template<'a>])],
-    scale: Scale,
-) -> CalibratedFace<'a> {
-    let others = cohort.iter().filter(|(person, _)| Some(*person) != owner);
-    let mean = |theirs: &[Template<'a>]| {
-        theirs.iter().map(|other| template.similarity(*other)).sum::<f32>() / theirs.len() as f32
-    };
-    let mut similarities: Vec<f32> = others.map(|(_, theirs)| mean(theirs)).collect();
+/// Returns the usual similarity of a face to persons it is not, and its spread, from its mean similarities to a cohort;
+/// blended with the model's scale where they are few.
+fn calibrate(mut similarities: Vec<f32>, scale: Scale) -> (f32, f32) {
     if similarities.len() < 3 {
-        return CalibratedFace { template, usual: scale.median, spread: scale.spread };
+        return (scale.median, scale.spread);
     }
     similarities.sort_unstable_by(f32::total_cmp);
     // Only the lower half: the upper half may contain the same person under another number.
@@ -371,7 +235,7 @@ fn calibrate<'a>(
     let weight = similarities.len() as f32 / (similarities.len() as f32 + PRIOR_WEIGHT);
     let blend = |measured: f32, usual: f32| weight * measured + (1.0 - weight) * usual;
     let spread = ((median - low) * scale.skew).clamp(0.5 * scale.spread, 1.7 * scale.spread);
-    CalibratedFace { template, usual: blend(median, scale.median), spread: blend(spread, scale.spread) }
+    (blend(median, scale.median), blend(spread, scale.spread))
 }
 
 /// Returns the quantile by linear interpolation.
@@ -380,8 +244,4 @@ fn quantile(sorted: &[f32], share: f32) -> f32 {
     let below = index.floor() as usize;
     let above = (below + 1).min(sorted.len() - 1);
     sorted[below] + (sorted[above] - sorted[below]) * (index - below as f32)
-}
-
-fn ordered(a: PersonId, b: PersonId) -> (PersonId, PersonId) {
-    (a.min(b), a.max(b))
 }

@@ -1,6 +1,9 @@
 //! The gallery of enrolled templates, and the search for the nearest persons.
 
-use std::collections::{BTreeMap, HashMap};
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
 
 use serde::{Deserialize, Serialize};
 
@@ -8,6 +11,7 @@ use crate::{
     DetectedFace, Merges, PersonId, Signature,
     photo::round,
     signature::{dot, dot_self},
+    templates::{Template, Templates},
 };
 
 /// A person that a face may be.
@@ -48,20 +52,12 @@ pub struct FaceCandidates {
     pub persons: usize,
 }
 
-/// The templates of all persons, in memory, separate by model: signatures of different models are never compared.
-#[derive(Debug, Default)]
+/// The templates of all persons, in memory, separate by model: signatures of different models are never compared. A clone
+/// shares the templates and costs little.
+#[derive(Debug, Clone, Default)]
 pub struct Gallery {
     models: HashMap<String, Templates>,
-    merges: Merges,
-}
-
-/// Templates of one model in contiguous memory, for a sequential search.
-#[derive(Debug, Default)]
-struct Templates {
-    dimensions: usize,
-    bytes: Vec<i8>,
-    owners: Vec<(PersonId, f32)>, // with the inverse norm of the template
-    by_person: BTreeMap<PersonId, Vec<usize>>,
+    merges: Arc<Merges>,
 }
 
 impl Gallery {
@@ -70,31 +66,22 @@ impl Gallery {
 
     /// Enrolls a template. A signature whose dimensions differ from the model's others is ignored.
     pub fn enroll(&mut self, person: PersonId, model: &str, signature: &Signature) {
-        let templates = self.models.entry(model.to_owned()).or_default();
-        let bytes = signature.as_slice();
-        if templates.owners.is_empty() {
-            templates.dimensions = bytes.len();
-        }
-        if bytes.len() == templates.dimensions {
-            templates.enroll(person, bytes);
-        }
+        self.models.entry(model.to_owned()).or_default().enroll(person, signature.as_slice());
     }
 
     /// Removes all templates of a person.
     pub fn remove(&mut self, person: PersonId) {
-        for templates in self.models.values_mut().filter(|templates| templates.by_person.contains_key(&person)) {
-            templates.remove(person);
-        }
+        self.models.values_mut().for_each(|templates| templates.remove(person));
     }
 
     /// Replaces the merges that map enrolled persons to current ones.
     pub fn apply_merges(&mut self, merges: &Merges) {
-        self.merges.clone_from(merges);
+        self.merges = Arc::new(merges.clone());
     }
 
     /// Returns the number of templates.
     pub fn len(&self) -> usize {
-        self.models.values().map(|templates| templates.owners.len()).sum()
+        self.models.values().map(Templates::len).sum()
     }
 
     /// Returns whether there is no template.
@@ -109,24 +96,33 @@ impl Gallery {
 
     /// Returns the current persons with templates of this model, by number.
     pub fn persons(&self, model: &str) -> BTreeMap<PersonId, Vec<Template<'_>>> {
-        let mut persons: BTreeMap<PersonId, Vec<Template<'_>>> = BTreeMap::new();
-        if let Some(templates) = self.models.get(model) {
-            for (person, slots) in &templates.by_person {
-                let enrolled = slots.iter().map(|slot| templates.template(*slot));
-                persons.entry(self.merges.current(*person)).or_default().extend(enrolled);
-            }
+        let Some(templates) = self.models.get(model) else { return BTreeMap::new() };
+        let enrolled = |slots: Vec<usize>| slots.into_iter().map(|slot| templates.template(slot)).collect();
+        self.slots(model).into_iter().map(|(person, slots)| (person, enrolled(slots))).collect()
+    }
+
+    /// Returns the slots of the templates of the current persons with templates of this model.
+    pub(crate) fn slots(&self, model: &str) -> BTreeMap<PersonId, Vec<usize>> {
+        let mut persons: BTreeMap<PersonId, Vec<usize>> = BTreeMap::new();
+        for (person, slots) in self.models.get(model).into_iter().flat_map(Templates::persons) {
+            persons.entry(self.merges.current(person)).or_default().extend(slots);
         }
         persons
+    }
+
+    /// Returns the templates of this model.
+    pub(crate) fn templates(&self, model: &str) -> Templates {
+        self.models.get(model).cloned().unwrap_or_default()
     }
 
     /// Returns those of these persons who have templates of this model, each with their nearest template, best first.
     pub fn nearest_among(&self, model: &str, signature: &Signature, persons: &[PersonId]) -> Vec<Candidate> {
         let (probe, mut nearest) = (Template::from(signature), Vec::new());
-        let Some(templates) = self.models.get(model).filter(|t| t.dimensions == probe.bytes.len()) else {
+        let Some(templates) = self.models.get(model).filter(|t| t.dimensions() == signature.as_slice().len()) else {
             return nearest;
         };
         for person in persons {
-            for slot in templates.by_person.get(person).into_iter().flatten() {
+            for slot in templates.slots_of(*person) {
                 let similarity = round(templates.template(*slot).similarity(probe), 1e4);
                 insert(&mut nearest, Candidate { person: self.merges.current(*person), similarity }, persons.len());
             }
@@ -136,19 +132,19 @@ impl Gallery {
 
     /// Returns whether the person has a template of this model.
     pub fn contains(&self, model: &str, person: PersonId) -> bool {
-        self.models.get(model).is_some_and(|templates| templates.by_person.contains_key(&person))
+        self.models.get(model).is_some_and(|templates| !templates.slots_of(person).is_empty())
     }
 
     /// Returns the `most` nearest persons, each with their nearest template, best first.
     pub fn nearest(&self, model: &str, signature: &Signature, most: usize) -> Vec<Candidate> {
         let probe = signature.as_slice();
-        let Some(templates) = self.models.get(model).filter(|t| t.dimensions == probe.len() && !probe.is_empty())
+        let Some(templates) = self.models.get(model).filter(|t| t.dimensions() == probe.len() && !probe.is_empty())
         else {
             return Vec::new();
         };
         let probe_scale = 1.0 / (dot_self(probe) as f32).sqrt();
         let mut nearest: Vec<Candidate> = Vec::with_capacity(most + 1);
-        for (template, (person, scale)) in templates.bytes.chunks_exact(probe.len()).zip(&templates.owners) {
+        for (template, (person, scale)) in templates.iter() {
             let similarity = dot(template, probe) as f32 * scale * probe_scale;
             let is_too_far =
                 nearest.len() >= most && nearest.last().is_some_and(|last| similarity < last.similarity - 1e-3);
@@ -158,73 +154,6 @@ impl Gallery {
             }
         }
         nearest
-    }
-}
-
-impl Templates {
-    fn enroll(&mut self, person: PersonId, bytes: &[i8]) {
-        let scale = 1.0 / (dot_self(bytes) as f32).sqrt();
-        let slots = self.by_person.entry(person).or_default();
-        if slots.len() < Gallery::MAX_TEMPLATES {
-            slots.push(self.owners.len());
-            self.owners.push((person, scale));
-            self.bytes.extend_from_slice(bytes);
-        } else if let Some(slot) = self.most_redundant(person, Template { bytes, scale }) {
-            self.bytes[slot * self.dimensions..][..self.dimensions].copy_from_slice(bytes);
-            self.owners[slot] = (person, scale);
-        }
-    }
-
-    fn remove(&mut self, person: PersonId) {
-        let all = std::mem::take(self);
-        self.dimensions = all.dimensions;
-        for (slot, (owner, scale)) in all.owners.iter().enumerate().filter(|(_, (owner, _))| *owner != person) {
-            self.by_person.entry(*owner).or_default().push(self.owners.len());
-            self.owners.push((*owner, *scale));
-            self.bytes.extend_from_slice(&all.bytes[slot * all.dimensions..][..all.dimensions]);
-        }
-    }
-
-    /// Returns the slot of the most redundant template, or `None` if the new one is the most redundant. Of the two most
-    /// similar templates it is the one more similar to the rest, so that the remaining set is diverse.
-    fn most_redundant(&self, person: PersonId, new: Template<'_>) -> Option<usize> {
-        let slots = &self.by_person[&person];
-        let all: Vec<Template<'_>> = slots.iter().map(|slot| self.template(*slot)).chain([new]).collect();
-        let similarities = |a: usize| -> (f32, f32) {
-            let others = (0..all.len()).filter(|b| *b != a).map(|b| all[a].similarity(all[b]));
-            others.fold((-1.0, 0.0), |(most, sum), similarity| (similarity.max(most), similarity + sum))
-        };
-        let redundant =
-            (0..all.len()).map(|a| (similarities(a), a)).max_by(|((most_a, sum_a), a), ((most_b, sum_b), b)| {
-                most_a.total_cmp(most_b).then(sum_a.total_cmp(sum_b)).then(a.cmp(b))
-            });
-        redundant.and_then(|(_, a)| slots.get(a).copied())
-    }
-
-    fn template(&self, slot: usize) -> Template<'_> {
-        let bytes = &self.bytes[slot * self.dimensions..][..self.dimensions];
-        Template { bytes, scale: self.owners[slot].1 }
-    }
-}
-
-/// An enrolled signature.
-#[derive(Debug, Clone, Copy)]
-pub struct Template<'a> {
-    bytes: &'a [i8],
-    scale: f32,
-}
-
-impl<'a> From<&'a Signature> for Template<'a> {
-    fn from(signature: &'a Signature) -> Self {
-        let bytes = signature.as_slice();
-        Self { bytes, scale: 1.0 / (dot_self(bytes) as f32).sqrt() }
-    }
-}
-
-impl Template<'_> {
-    /// Returns the cosine similarity to another template.
-    pub fn similarity(self, other: Template<'_>) -> f32 {
-        dot(self.bytes, other.bytes) as f32 * self.scale * other.scale
     }
 }
 

@@ -25,10 +25,11 @@ mod redecide;
 mod review;
 mod scale;
 mod signature;
+mod templates;
 mod time;
 
 pub use adopt::{AdoptionIssue, PersonRow, TaggedPhotoRows, tagged_person};
-pub use consolidate::{Consolidation, MergeProposal, TemplateEvidence, consolidate};
+pub use consolidate::{Consolidation, ConsolidationSearch, MergeProposal, TemplateEvidence, consolidate};
 pub use decide::{Command, Deletion, Refusal, decide};
 pub use drift::{Difference, drift};
 pub use event::{
@@ -38,7 +39,7 @@ pub use event::{
     ProfileProcessed, ReviewedFace, UnreadableEvent, Version,
 };
 pub use event_log::{Lane, Position, RecordedEvent, Seq};
-pub use gallery::{Candidate, FaceCandidates, FacePairSimilarity, Gallery, Template};
+pub use gallery::{Candidate, FaceCandidates, FacePairSimilarity, Gallery};
 pub use identify::{IdentificationInput, IdentityHead};
 pub use ids::{Email, EventId, FaceId, ImageId, InvalidId, PersonId};
 pub use item::{Attributes, Item, Key, Mutation, Presence};
@@ -56,4 +57,5 @@ pub use redecide::{RedecidedPhoto, redecide};
 pub use review::{ReviewInput, Reviewer, UnidentifiedFace, review};
 pub use scale::Scale;
 pub use signature::Signature;
+pub use templates::Template;
 pub use time::Timestamp;

@@ -10,7 +10,7 @@ use crate::{Event, EventId, PersonId};
 pub struct Merges {
     /// The merge in force by which a person was absorbed.
     into: BTreeMap<PersonId, (PersonId, EventId)>,
-    /// The inverse of `into`.
+    /// The inverse of `into`. A person whose merges were all undone has an empty entry.
     absorbed: BTreeMap<PersonId, BTreeSet<PersonId>>,
     /// All merges, including undone ones.
     ever: BTreeMap<PersonId, BTreeSet<PersonId>>,
@@ -71,6 +71,11 @@ impl Merges {
     /// Returns whether the person is merged into another.
     pub fn is_absorbed(&self, person: PersonId) -> bool {
         self.into.contains_key(&person)
+    }
+
+    /// Returns whether another person was ever merged into the person: a decision for them may rest on that merge.
+    pub fn has_absorbed(&self, person: PersonId) -> bool {
+        self.absorbed.contains_key(&person)
     }
 
     /// Returns `(into, from)` of the merge, if it is in force.

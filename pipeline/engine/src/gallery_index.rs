@@ -31,8 +31,8 @@ pub struct GalleryIndex {
 pub struct GalleryState {
     /// The templates of all persons.
     pub gallery: Gallery,
-    /// All persons.
-    pub people: PersonRegistry,
+    /// All persons. Shared, so that long work can be done on a copy.
+    pub people: Arc<PersonRegistry>,
     /// The identity event up to which the persons are complete.
     pub identity: IdentityHead,
     /// The merges in force.
@@ -71,7 +71,7 @@ impl GalleryState {
 
     fn apply_identity_events(&mut self, tail: &IdentityTail) {
         for recorded in &tail.events {
-            self.people.evolve(&recorded.event, recorded.when);
+            Arc::make_mut(&mut self.people).evolve(&recorded.event, recorded.when);
             // The clocks of workers differ; times must not decrease for the binary search in `allocated_since`.
             let when = self.allocations.last().map_or(recorded.when, |(last, _)| recorded.when.max(*last));
             match &recorded.event {
@@ -152,7 +152,8 @@ impl GalleryIndex {
         }
     }
 
-    /// Returns the current state. Blocks updates while it is held.
+    /// Returns the current state. Blocks updates while it is held, so it is held for short work only; long work is done on clones of
+    /// the gallery and of the persons.
     pub fn state(&self) -> RwLockReadGuard<'_, GalleryState> {
         self.state.read().unwrap_or_else(PoisonError::into_inner)
     }

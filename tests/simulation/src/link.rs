@@ -7,11 +7,11 @@ use std::{
 };
 
 use async_trait::async_trait;
-use sparks_domain::{Event, FaceId, ImageId, Item, Key, Mutation, PersonId, PhotoState, Position, RecordedEvent, Seq};
+use sparks_domain::{Event, FaceId, ImageId, Item, Key, PersonId, PhotoState, Position, RecordedEvent, Seq};
 use sparks_engine::{
     Checkpoint, Commit, CommitError, Content, DecidedFace, Delivery, DependencyError, Fingerprint, IdentityTail,
     Maintenance, MessageId, Notification, Object, ObjectEntry, Objects, ObjectsError, Page, PublishError, Publisher,
-    PutMode, Query, Queue, QueueDepth, QueueError, RepairReport, Settlement, Store, StoreError, StoredFace,
+    PutMode, Query, Queue, QueueDepth, QueueError, RepairGroup, RepairReport, Settlement, Store, StoreError, StoredFace,
     TemplateScope, Templates,
 };
 use tokio::time::sleep;
@@ -192,7 +192,7 @@ impl Maintenance for LinkedStore {
         self.link.call(|| "store.photos".into(), self.inner.photos(images)).await
     }
 
-    async fn repair(&self, groups: Vec<Vec<Mutation>>, write: bool) -> Result<RepairReport, StoreError> {
+    async fn repair(&self, groups: Vec<RepairGroup>, write: bool) -> Result<RepairReport, StoreError> {
         self.link.call(|| "store.repair".into(), self.inner.repair(groups, write)).await
     }
 

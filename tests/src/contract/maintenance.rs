@@ -1,12 +1,16 @@
-//! The contract of the [`Maintenance`] port: scans, unidentified faces, co-occurrences and checkpoints.
+//! The contract of the [`Maintenance`] port: repairs, unidentified faces, co-occurrences and checkpoints.
 
 use std::{collections::BTreeSet, future::Future, sync::Arc};
 
-use sparks_domain::{Lane, PhotoState, Position, Seq};
-use sparks_engine::{Checkpoint, Commit, DecidedFace, Erasure, Maintenance, PhotoGuard, StoredFace};
+use serde_json::json;
+use sparks_domain::{Difference, IdentityHead, Key, Lane, Mutation, PhotoState, Position, Presence, Seq};
+use sparks_engine::{
+    Checkpoint, Commit, DecidedFace, Erasure, Maintenance, PhotoGuard, RepairGroup, RepairGuard, RepairReport,
+    StoredFace,
+};
 
 use super::{CheckResult, Report, checks, ensure, ensure_eq, run};
-use crate::samples::{decided_face, empty_commit, face, following, forgotten, image, person, processed};
+use crate::samples::{decided_face, empty_commit, face, following, forgotten, image, person, processed, set};
 
 /// Runs the suite. `make` returns an empty store.
 pub async fn maintenance<Fut>(make: impl Fn() -> Fut) -> Report
@@ -21,6 +25,8 @@ where
             promotion_keeps_co_occurrences,
             erased_faces_are_in_no_listing,
             checkpoints_are_independent_and_persistent,
+            repairs_of_photos_need_an_unchanged_state,
+            repairs_of_persons_need_unchanged_persons,
         },
     ];
     run(checks, make).await
@@ -162,6 +168,82 @@ mod suite {
             Seq(0),
             "last identity event: checkpoints are not identity events"
         );
+        Ok(())
+    }
+
+    fn missing(key: &Key) -> RepairReport {
+        RepairReport { differences: vec![Difference::Missing(key.clone())], ..RepairReport::default() }
+    }
+
+    fn outdated(position: usize) -> RepairReport {
+        RepairReport { outdated: vec![position], ..RepairReport::default() }
+    }
+
+    pub(super) async fn repairs_of_photos_need_an_unchanged_state(store: Arc<dyn Maintenance>) -> CheckResult {
+        commit_photo(store.as_ref(), 1, None, &[Some(1)]).await?;
+        let before = store.photo(&image(1)).await?;
+        commit_photo(store.as_ref(), 1, before.clone(), &[Some(2)]).await?;
+        let key = Key::tagging(&image(1), person(1));
+        let group = |before: Option<PhotoState>| RepairGroup {
+            guard: RepairGuard::Photo(PhotoGuard { image: image(1), before }),
+            mutations: vec![set(&key, Presence::Any, json!({ "entityType": "TAGGING#person1" }))],
+        };
+        for write in [false, true] {
+            let report = store.repair(vec![group(before.clone())], write).await?;
+            ensure_eq!(report, outdated(0), "report of a repair of an outdated photo (write: {write})");
+        }
+        ensure_eq!(store.get(&key).await?, None, "row of an outdated photo");
+        let now = store.photo(&image(1)).await?;
+        for write in [false, true] {
+            let report = store.repair(vec![group(now.clone())], write).await?;
+            ensure_eq!(report, missing(&key), "report of a repair of an unchanged photo (write: {write})");
+        }
+        ensure!(store.get(&key).await?.is_some(), "the row of an unchanged photo was not repaired");
+        ensure_eq!(
+            store.repair(vec![group(now.clone())], true).await?,
+            RepairReport::default(),
+            "report of a repair of equal rows"
+        );
+        // A missing row of the platform: the platform has deleted the photo.
+        let required = Key::new("row of the platform", "row");
+        let mutations = vec![set(&required, Presence::Required, json!({ "persons": [] }))];
+        let gone = RepairGroup { mutations, ..group(now) };
+        let report = store.repair(vec![gone], true).await?;
+        ensure_eq!(
+            report,
+            RepairReport { gone: vec![required], ..RepairReport::default() },
+            "report of a deleted photo"
+        );
+        Ok(())
+    }
+
+    pub(super) async fn repairs_of_persons_need_unchanged_persons(store: Arc<dyn Maintenance>) -> CheckResult {
+        let head = async || {
+            let tail = store.identity(Seq(0)).await?;
+            CheckResult::Ok(IdentityHead { seq: tail.seq, counter: tail.counter, ..IdentityHead::default() })
+        };
+        let before = head().await?;
+        store.commit(&Commit { events: vec![forgotten(&[7], before.seq)], ..empty_commit() }).await?;
+        let (key, other) = (Key::person(person(7)), Key::person(person(8)));
+        let row = |key: &Key| set(key, Presence::Any, json!({ "entityType": "PERSON" }));
+        let group = |head: &IdentityHead, row: Mutation| RepairGroup {
+            guard: RepairGuard::Identity(head.clone()),
+            mutations: vec![row],
+        };
+        for write in [false, true] {
+            let report = store.repair(vec![group(&before, row(&key))], write).await?;
+            ensure_eq!(report, outdated(0), "report of a repair of outdated persons (write: {write})");
+        }
+        ensure_eq!(store.get(&key).await?, None, "row of a person that was forgotten");
+        let now = head().await?;
+        let groups = vec![group(&now, row(&other)), group(&before, row(&key))];
+        let report = store.repair(groups, true).await?;
+        let expected = RepairReport { outdated: vec![1], ..missing(&other) };
+        ensure_eq!(report, expected, "report of a repair of an unchanged and an outdated group");
+        ensure!(store.get(&other).await?.is_some(), "the row of an unchanged person was not repaired");
+        let counter = IdentityHead { counter: now.counter + 1, ..now };
+        let report = store.repair(vec![group(&counter, row(&key))], true).await?;
+        ensure_eq!(report, outdated(0), "report of a repair with another counter");
         Ok(())
     }
 }

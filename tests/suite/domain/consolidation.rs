@@ -9,10 +9,10 @@ use sparks_domain::{
 use crate::given_when_then::{merged, person};
 
 const DIMENSIONS: usize = 128;
-const MODEL: &str = "m";
+pub(crate) const MODEL: &str = "m";
 
 /// The distribution of similarities between random directions.
-const SCALE: Scale = Scale { median: 0.0, spread: 0.0884, skew: 1.0 };
+pub(crate) const SCALE: Scale = Scale { median: 0.0, spread: 0.0884, skew: 1.0 };
 
 /// A generator of faces, the same for the same seed.
 struct FaceGenerator(fastrand::Rng);
@@ -46,17 +46,17 @@ fn unit(mut direction: Direction) -> Direction {
 }
 
 /// An identity that was split into so many persons, each with so many faces.
-#[derive(Clone, Copy)]
-struct SplitIdentity {
-    persons: u32,
-    faces: usize,
-    similarity: f32,
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SplitIdentity {
+    pub persons: u32,
+    pub faces: usize,
+    pub similarity: f32,
 }
 
-const WHOLE: SplitIdentity = SplitIdentity { persons: 1, faces: 3, similarity: 0.6 };
+pub(crate) const WHOLE: SplitIdentity = SplitIdentity { persons: 1, faces: 3, similarity: 0.6 };
 
 /// Returns a gallery of these identities, numbered one after the other.
-fn gallery(seed: u64, identities: &[SplitIdentity]) -> Gallery {
+pub(crate) fn gallery(seed: u64, identities: &[SplitIdentity]) -> Gallery {
     let (mut generator, mut gallery, mut number) =
         (FaceGenerator(fastrand::Rng::with_seed(seed)), Gallery::default(), 0);
     for SplitIdentity { persons, faces, similarity } in identities {

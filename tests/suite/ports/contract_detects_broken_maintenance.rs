@@ -3,8 +3,10 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use async_trait::async_trait;
-use sparks_domain::{FaceId, ImageId, Item, Key, Mutation, PersonId, PhotoState, Position, Seq};
-use sparks_engine::{Checkpoint, DecidedFace, Fingerprint, Maintenance, RepairReport, StoreError};
+use sparks_domain::{FaceId, ImageId, Item, Key, PersonId, PhotoState, Position, Seq};
+use sparks_engine::{
+    Checkpoint, DecidedFace, Fingerprint, Maintenance, RepairGroup, RepairGuard, RepairReport, StoreError,
+};
 use sparks_tests::contract;
 
 use super::{
@@ -26,8 +28,21 @@ impl Maintenance for BrokenStore {
         self.inner.photos(images).await
     }
 
-    async fn repair(&self, groups: Vec<Vec<Mutation>>, write: bool) -> Result<RepairReport, StoreError> {
-        self.inner.repair(groups, write).await
+    async fn repair(&self, groups: Vec<RepairGroup>, write: bool) -> Result<RepairReport, StoreError> {
+        let mut groups = groups;
+        for group in &mut groups {
+            match &mut group.guard {
+                RepairGuard::Photo(guard) if self.defect == Defect::RepairsOutdatedPhotos => {
+                    guard.before = self.inner.photo(&guard.image).await?;
+                }
+                RepairGuard::Identity(head) if self.defect == Defect::RepairsOutdatedPersons => {
+                    let tail = self.inner.identity(head.seq).await?;
+                    (head.seq, head.counter) = (tail.seq, tail.counter);
+                }
+                _ => {}
+            }
+        }
+        self.inner.repair(groups, write && self.defect != Defect::DropsRepairs).await
     }
 
     async fn unidentified(&self, after: Option<&FaceId>, most: usize) -> Result<Vec<DecidedFace>, StoreError> {
@@ -76,7 +91,7 @@ impl Maintenance for BrokenStore {
 }
 
 /// Each defect and the check that must fail.
-const DETECTED_BY: [(Defect, &str); 11] = [
+const DETECTED_BY: [(Defect, &str); 14] = [
     (Defect::SkipsRestOfPhoto, "unidentified_faces_are_paged_in_order"),
     (Defect::DropsEventOfFace, "unidentified_faces_are_paged_in_order"),
     (Defect::IgnoresIdentifiedFaces, "co_occurrences_include_faces_identified_later"),
@@ -86,6 +101,9 @@ const DETECTED_BY: [(Defect, &str); 11] = [
     (Defect::DropsCoOccurrencesOnPromotion, "promotion_keeps_co_occurrences"),
     (Defect::IgnoresPersonFilter, "co_occurrences_are_pairs_of_one_photo_version"),
     (Defect::ReturnsPairsTwice, "co_occurrences_are_pairs_of_one_photo_version"),
+    (Defect::RepairsOutdatedPhotos, "repairs_of_photos_need_an_unchanged_state"),
+    (Defect::RepairsOutdatedPersons, "repairs_of_persons_need_unchanged_persons"),
+    (Defect::DropsRepairs, "repairs_of_photos_need_an_unchanged_state"),
     (Defect::SharesCheckpoints, "checkpoints_are_independent_and_persistent"),
     (Defect::DropsCheckpoints, "checkpoints_are_independent_and_persistent"),
 ];

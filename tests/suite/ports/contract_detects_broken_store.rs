@@ -63,6 +63,9 @@ pub enum Defect {
     ReturnsOneCoOccurrence,
     ReturnsPairsTwice,
     IgnoresPersonFilter,
+    RepairsOutdatedPhotos,
+    RepairsOutdatedPersons,
+    DropsRepairs,
     SharesCheckpoints,
     DropsCheckpoints,
 }

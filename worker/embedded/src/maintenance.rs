@@ -6,14 +6,17 @@ use async_trait::async_trait;
 use rusqlite::{Transaction, params};
 use sha2::{Digest, Sha256};
 use sparks_domain::{
-    Attributes, FaceId, ImageId, Item, Key, Lane, Mutation, PersonId, PhotoState, Position, Seq, drift,
+    Attributes, Difference, FaceId, ImageId, Item, Key, Lane, PersonId, PhotoState, Position, Seq, drift,
 };
-use sparks_engine::{Checkpoint, DecidedFace, Fingerprint, Maintenance, RepairReport, StoreError};
+use sparks_engine::{
+    Checkpoint, DecidedFace, Fingerprint, Maintenance, RepairGroup, RepairGuard, RepairReport, StoreError,
+};
 
 use crate::{
     SqliteStore,
     database::{DatabaseError, Durability},
     event_log, face_rows, item_rows,
+    sqlite_store::{is_identity_unchanged, is_photo_unchanged},
 };
 
 #[async_trait]
@@ -36,11 +39,13 @@ impl Maintenance for SqliteStore {
             .await
     }
 
-    async fn repair(&self, groups: Vec<Vec<Mutation>>, write: bool) -> Result<RepairReport, StoreError> {
+    async fn repair(&self, groups: Vec<RepairGroup>, write: bool) -> Result<RepairReport, StoreError> {
         let work = move |tx: &Transaction<'_>| {
             let mut report = RepairReport::default();
-            for group in &groups {
-                repair(tx, group, write, &mut report)?;
+            for (position, group) in groups.iter().enumerate() {
+                if !repair(tx, group, write, &mut report)? {
+                    report.outdated.push(position);
+                }
             }
             Ok(report)
         };
@@ -99,27 +104,40 @@ fn scan(tx: &Transaction<'_>, after: Option<&Key>, most: usize) -> Result<Vec<It
     Ok(items)
 }
 
+/// Compares and repairs one group. Returns `false` if it differs and its guard does not hold any more.
 fn repair(
     tx: &Transaction<'_>,
-    group: &[Mutation],
+    group: &RepairGroup,
     write: bool,
     report: &mut RepairReport,
-) -> Result<(), DatabaseError> {
+) -> Result<bool, DatabaseError> {
     let found: Vec<Option<Attributes>> =
-        group.iter().map(|mutation| item_rows::get(tx, mutation.key())).collect::<Result<_, _>>()?;
-    let missing = group.iter().zip(&found).find(|(mutation, row)| row.is_none() && mutation.requires_row());
+        group.mutations.iter().map(|mutation| item_rows::get(tx, mutation.key())).collect::<Result<_, _>>()?;
+    let rows = || group.mutations.iter().zip(&found);
+    let missing = rows().find(|(mutation, row)| row.is_none() && mutation.requires_row());
+    let differences: Vec<Vec<Difference>> = rows().map(|(mutation, row)| drift(mutation, row.as_ref())).collect();
+    let is_equal = missing.is_none() && differences.iter().all(Vec::is_empty);
+    if is_equal || !holds(tx, &group.guard)? {
+        return Ok(is_equal);
+    }
     if let Some((mutation, _)) = missing {
         report.gone.push(mutation.key().clone());
-        return Ok(());
+        return Ok(true);
     }
-    for (mutation, row) in group.iter().zip(found) {
-        let differences = drift(mutation, row.as_ref());
+    for ((mutation, row), differences) in group.mutations.iter().zip(found).zip(differences) {
         if write && !differences.is_empty() {
             item_rows::apply(tx, mutation, row)?;
         }
         report.differences.extend(differences);
     }
-    Ok(())
+    Ok(true)
+}
+
+fn holds(tx: &Transaction<'_>, guard: &RepairGuard) -> Result<bool, DatabaseError> {
+    match guard {
+        RepairGuard::Photo(photo) => is_photo_unchanged(tx, photo),
+        RepairGuard::Identity(identity) => is_identity_unchanged(tx, identity),
+    }
 }
 
 /// Hashes the rows as stored: JSON written here is canonical, and rows of other writers are never rewritten.

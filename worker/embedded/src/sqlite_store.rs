@@ -3,12 +3,12 @@
 use async_trait::async_trait;
 use rusqlite::Transaction;
 use sparks_domain::{
-    Attributes, FaceId, ImageId, Item, Key, Lane, Mutation, PersonId, PhotoState, Position, Presence, RecordedEvent,
-    Seq,
+    Attributes, FaceId, IdentityHead, ImageId, Item, Key, Lane, Mutation, PersonId, PhotoState, Position, Presence,
+    RecordedEvent, Seq,
 };
 use sparks_engine::{
-    Commit, CommitError, DecidedFace, IdentityTail, Page, Query, Store, StoreError, StoredFace, TemplateScope,
-    Templates,
+    Commit, CommitError, DecidedFace, IdentityTail, Page, PhotoGuard, Query, Store, StoreError, StoredFace,
+    TemplateScope, Templates,
 };
 
 use crate::{
@@ -34,6 +34,10 @@ impl Store for SqliteStore {
     async fn commit(&self, commit: &Commit) -> Result<Vec<RecordedEvent>, CommitError> {
         let commit = commit.clone();
         self.database.write(Durability::PowerLoss, move |tx| write_commit(tx, &commit)).await
+    }
+
+    fn has_serial_commits(&self) -> bool {
+        true
     }
 
     async fn photo(&self, image: &ImageId) -> Result<Option<PhotoState>, StoreError> {
@@ -111,12 +115,12 @@ impl Store for SqliteStore {
 /// Checks the conditions, then writes events, signatures and rows.
 fn write_commit(tx: &Transaction<'_>, commit: &Commit) -> Result<Vec<RecordedEvent>, CommitError> {
     if let Some(photo) = &commit.photo
-        && event_log::state(tx, &photo.image)? != photo.before
+        && !is_photo_unchanged(tx, photo)?
     {
         return Err(CommitError::PhotoMoved);
     }
     if let Some(identity) = &commit.identity
-        && (event_log::head(tx, "IDENTITY")? != identity.seq || counter(tx)? != identity.counter)
+        && !is_identity_unchanged(tx, identity)?
     {
         return Err(CommitError::IdentityMoved);
     }
@@ -135,6 +139,16 @@ fn write_commit(tx: &Transaction<'_>, commit: &Commit) -> Result<Vec<RecordedEve
         item_rows::apply(tx, mutation, row)?;
     }
     Ok(recorded)
+}
+
+/// Whether the photo still has the state that was decided on.
+pub(crate) fn is_photo_unchanged(tx: &Transaction<'_>, photo: &PhotoGuard) -> Result<bool, DatabaseError> {
+    Ok(event_log::state(tx, &photo.image)? == photo.before)
+}
+
+/// Whether no identity event was recorded since, and the counter is the one that was decided on.
+pub(crate) fn is_identity_unchanged(tx: &Transaction<'_>, identity: &IdentityHead) -> Result<bool, DatabaseError> {
+    Ok(event_log::head(tx, "IDENTITY")? == identity.seq && counter(tx)? == identity.counter)
 }
 
 fn check_presence(mutation: &Mutation, row: Option<&Attributes>) -> Result<(), CommitError> {

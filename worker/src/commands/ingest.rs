@@ -62,8 +62,7 @@ pub async fn run(global: &Global, args: IngestArgs, output: &mut Output) -> anyh
     processed?;
 
     drop(uploader);
-    let mut consolidation = consolidator.run(settings.faces.consolidation != Consolidation::Suggest).await?;
-    consolidation.identified += consolidator.review().await?;
+    let consolidation = consolidator.run_to_end(settings.faces.consolidation != Consolidation::Suggest).await?;
     let batch = Arc::into_inner(batch)
         .ok_or_else(|| anyhow::anyhow!("failed to collect the results: a task is still running"))?;
     let (photos, failed) = batch.into_parts();

@@ -37,12 +37,15 @@ const INTERVAL: Duration = Duration::from_secs(1);
 const CHECK_INTERVAL: Duration = Duration::from_secs(10);
 /// The time without messages after which persons are consolidated.
 const QUIET: Duration = Duration::from_secs(3);
+/// The maximum time between attempts to consolidate that fail; it doubles with each failure.
+const MAX_PAUSE: Duration = Duration::from_secs(300);
 
 impl BackgroundTasks {
     /// Runs for ever. May be dropped at any time, because every step may be interrupted.
     pub async fn run(self) {
         let mut consolidated = Position::default();
         let (mut last_busy, mut last_check) = (Instant::now(), Instant::now());
+        let (mut last_run, mut pause) = (Instant::now(), QUIET);
         loop {
             if last_check.elapsed() >= CHECK_INTERVAL {
                 self.breaker.is_open_after_check().await;
@@ -53,12 +56,17 @@ impl BackgroundTasks {
                 Ok(_) => {}
                 Err(error) => tracing::debug!(%error, "failed to update the metrics"),
             }
-            if last_busy.elapsed() >= QUIET {
-                match self.consolidate(&consolidated).await {
-                    Ok(heads) => consolidated = heads,
-                    Err(error) => tracing::warn!(%error, "failed to consolidate persons; will retry"),
-                }
-                last_busy = Instant::now();
+            if last_busy.elapsed() >= QUIET && last_run.elapsed() >= pause {
+                pause = match self.consolidate(&mut consolidated).await {
+                    Ok(pause) => pause,
+                    Err(error) => {
+                        let pause = (pause.max(QUIET) * 2).min(MAX_PAUSE);
+                        let seconds = pause.as_secs();
+                        tracing::warn!(%error, pause = seconds, "failed to consolidate persons; will retry");
+                        pause
+                    }
+                };
+                last_run = Instant::now();
             }
             sleep(INTERVAL).await;
         }
@@ -85,10 +93,10 @@ impl BackgroundTasks {
     }
 
     /// Merges persons, updates the rows of their photos and reviews unidentified faces, if the log has changed since `consolidated` or
-    /// work was left. Returns the position up to which it is done.
-    async fn consolidate(&self, consolidated: &Position) -> anyhow::Result<Position> {
+    /// work was left. Returns the pause before the next run.
+    async fn consolidate(&self, consolidated: &mut Position) -> anyhow::Result<Duration> {
         if self.store.heads().await? == *consolidated {
-            return Ok(consolidated.clone());
+            return Ok(QUIET);
         }
         let report = self.consolidator.run(self.consolidation != Consolidation::Suggest).await?;
         for merged in report.merged {
@@ -97,6 +105,7 @@ impl BackgroundTasks {
         if report.identified > 0 {
             tracing::info!(faces = report.identified, "identified faces in review");
         }
-        Ok(if report.has_more { Position::default() } else { self.store.heads().await? })
+        *consolidated = if report.has_more { Position::default() } else { self.store.heads().await? };
+        Ok(if report.is_interrupted { Duration::ZERO } else { QUIET })
     }
 }

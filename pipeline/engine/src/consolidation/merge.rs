@@ -1,8 +1,10 @@
 //! Merging two persons, and undoing a merge.
 
+use std::collections::BTreeSet;
+
 use sparks_domain::{
     Email, Event, EventId, IdentityHead, ImageId, Key, MergeReason, MergeUndone, Mutation, PersonId, PersonRegistry,
-    PersonRenamed, PersonsMerged, ProjectionContext, Seq, UndoneMerge, Version,
+    PersonRenamed, PersonsMerged, Presence, Projection, ProjectionContext, Seq, UndoneMerge, Version,
 };
 
 use super::{Consolidator, MergeError};
@@ -49,6 +51,7 @@ impl Consolidator {
         from: PersonId,
         reason: MergeReason,
     ) -> Result<MergeSummary, MergeError> {
+        let mut drifted = DriftedRows::default();
         for _ in 0..ATTEMPTS {
             self.index.catch_up().await?;
             let (people, identity) = self.people_and_identity();
@@ -76,8 +79,8 @@ impl Consolidator {
             let after = people_after(&people, &event, self.clock.as_ref());
             let context =
                 ProjectionContext { persons: Some(&after), ..ProjectionContext::new(self.clock.now(), after.merges()) };
-            let mutations = self.config.projection.project(&event, &context);
-            if self.commit(event, identity, mutations).await? {
+            let mutations = drifted.adapt(self.config.projection.project(&event, &context), &after);
+            if self.commit(event, identity, mutations, &mut drifted).await? {
                 return Ok(MergeSummary { event: event_id, into, from, reason });
             }
         }
@@ -86,6 +89,7 @@ impl Consolidator {
 
     /// Undoes a merge exactly: rows, users and crop are restored. Returns the person that exists again.
     pub async fn unmerge(&self, merge: EventId) -> Result<PersonId, MergeError> {
+        let mut drifted = DriftedRows::default();
         for _ in 0..ATTEMPTS {
             self.index.catch_up().await?;
             let (people, identity) = self.people_and_identity();
@@ -106,29 +110,28 @@ impl Consolidator {
                 undone: Some(UndoneMerge { merge: &merged, users: &users }),
                 ..ProjectionContext::new(self.clock.now(), after.merges())
             };
-            let mutations = self.config.projection.project(&event, &context);
-            if self.commit(event, identity, mutations).await? {
+            let mutations = drifted.adapt(self.config.projection.project(&event, &context), &after);
+            if self.commit(event, identity, mutations, &mut drifted).await? {
                 return Ok(from);
             }
         }
         Err(MergeError::Conflict)
     }
 
-    /// Returns the users that were linked to `from` and become so again, except those whose profile picture has identified them
-    /// otherwise since.
+    /// Returns the users that become `from` again: those whose profile picture shows `from`, and those without a profile picture that
+    /// were linked to `from`.
     async fn users_to_restore(
         &self,
         merged: &PersonsMerged,
         survivor: PersonId,
         after: &PersonRegistry,
     ) -> Result<Vec<Email>, MergeError> {
-        let mut users = users_of_person(self.store.as_ref(), survivor).await?;
-        users.retain(|user| merged.users.contains(user));
-        let mut restored = Vec::with_capacity(users.len());
-        for user in users {
+        let mut restored = Vec::new();
+        for user in users_of_person(self.store.as_ref(), survivor).await? {
             let profile = self.store.photo(&ImageId::of_profile(&user)).await?;
             let persons = profile.map(|state| after.merges().all_current(&state.persons)).unwrap_or_default();
-            restored.extend((persons.is_empty() || persons == [merged.from]).then_some(user));
+            let was_linked = persons.is_empty() && merged.users.contains(&user);
+            restored.extend((was_linked || persons == [merged.from]).then_some(user));
         }
         Ok(restored)
     }
@@ -145,7 +148,8 @@ impl Consolidator {
                 let identity = IdentityHead { seq: tail.seq, counter: tail.counter, ..IdentityHead::default() };
                 let (from, to) = (known.display_name, name.to_owned());
                 let renamed = PersonRenamed { v: Version, person: *person, identity_seq: tail.seq, from, to };
-                self.commit(Event::PersonRenamed(renamed), identity, Vec::new()).await?;
+                let event = Event::PersonRenamed(renamed);
+                self.commit(event, identity, Vec::new(), &mut DriftedRows::default()).await?;
                 has_adopted = true;
             }
         }
@@ -161,8 +165,14 @@ impl Consolidator {
         }
     }
 
-    /// Commits an identity event. Returns `false` after a conflict.
-    async fn commit(&self, event: Event, identity: IdentityHead, mutations: Vec<Mutation>) -> Result<bool, MergeError> {
+    /// Commits an identity event. Returns `false` after a conflict, and notes in `drifted` a row that was the reason.
+    async fn commit(
+        &self,
+        event: Event,
+        identity: IdentityHead,
+        mutations: Vec<Mutation>,
+        drifted: &mut DriftedRows,
+    ) -> Result<bool, MergeError> {
         let commit = Commit {
             identity: Some(identity),
             actor: self.config.actor.clone(),
@@ -176,8 +186,43 @@ impl Consolidator {
                 Ok(true)
             }
             Err(CommitError::IdentityMoved) => Ok(false),
+            Err(CommitError::RowMissing(key)) => {
+                drifted.missing.insert(key);
+                Ok(false)
+            }
+            Err(CommitError::NumberTaken(person)) => {
+                drifted.existing.insert(Key::person(person));
+                Ok(false)
+            }
             Err(error) => Err(error.into()),
         }
+    }
+}
+
+/// Rows that are not as the event log implies. They do not prevent a merge, which the log alone decides.
+#[derive(Debug, Default)]
+struct DriftedRows {
+    /// Rows that should exist and do not.
+    missing: BTreeSet<Key>,
+    /// PERSON rows that should not exist and do.
+    existing: BTreeSet<Key>,
+}
+
+impl DriftedRows {
+    /// Returns mutations that succeed nevertheless: the missing row of a person is restored, and a missing row of the platform is
+    /// left alone.
+    fn adapt(&self, mutations: Vec<Mutation>, people: &PersonRegistry) -> Vec<Mutation> {
+        let adapt = |mutation: Mutation| match mutation {
+            mutation if self.missing.contains(mutation.key()) => {
+                let person = mutation.key().sk.parse::<PersonId>().ok()?;
+                Some(Projection::restored_person_row(person, &people.get(person)?))
+            }
+            Mutation::Set { key, attributes, at_least, .. } if self.existing.contains(&key) => {
+                Some(Mutation::Set { key, presence: Presence::Any, attributes, at_least })
+            }
+            mutation => Some(mutation),
+        };
+        mutations.into_iter().filter_map(adapt).collect()
     }
 }
 

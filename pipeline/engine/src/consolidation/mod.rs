@@ -1,7 +1,9 @@
 //! Consolidation: merging persons found to be one, undoing merges, and reviewing unidentified faces.
 
+mod duplicate_search;
 mod merge;
 mod photo_updates;
+mod postponed_merges;
 mod proposals;
 mod review;
 
@@ -17,7 +19,10 @@ use crate::{
     StoreError, photo_rows::PhotoRows, stages::event_notifications,
 };
 
-use self::review::ReviewCursor;
+use self::{
+    proposals::{MergeProgress, MergeReport},
+    review::ReviewCursor,
+};
 pub use merge::MergeSummary;
 pub use photo_updates::PhotoUpdateReport;
 
@@ -33,6 +38,7 @@ pub struct Consolidator {
     /// The identity event up to which this process has updated all photos that an index of the table returned. Photos that a
     /// lagging index did not return yet are updated in a later run.
     updated_once: AtomicU64,
+    merge_progress: tokio::sync::Mutex<MergeProgress>,
     review_cursor: Mutex<ReviewCursor>,
 }
 
@@ -89,6 +95,8 @@ pub struct ConsolidationReport {
     pub identified: usize,
     /// Whether another run is needed.
     pub has_more: bool,
+    /// Whether the run was interrupted because it took long; the next continues at once.
+    pub is_interrupted: bool,
 }
 
 /// The number of rows read at a time.
@@ -104,18 +112,38 @@ impl Consolidator {
         clock: Arc<dyn Clock>,
         config: ConsolidationConfig,
     ) -> Self {
-        let (updated_once, review_cursor) = (AtomicU64::default(), Mutex::default());
-        Self { store, objects, index, publisher, clock, config, updated_once, review_cursor }
+        let (updated_once, merge_progress) = (AtomicU64::default(), tokio::sync::Mutex::default());
+        let review_cursor = Mutex::default();
+        Self { store, objects, index, publisher, clock, config, updated_once, merge_progress, review_cursor }
     }
 
-    /// Runs after photos were committed: merges duplicates (if `merge`), updates the rows of photos after merges, and reviews some
-    /// of the unidentified faces.
+    /// Runs for a while after photos were committed: merges duplicates (if `merge`), updates the rows of photos after merges, and
+    /// reviews some of the unidentified faces. The next run continues.
     pub async fn run(&self, merge: bool) -> Result<ConsolidationReport, MergeError> {
-        let merged = if merge { self.merge_duplicates().await? } else { Vec::new() };
+        let MergeReport { merged, is_interrupted, has_postponed } =
+            if merge { self.merge_for_a_while().await? } else { MergeReport::default() };
         let updated = self.apply_merges(|_| ()).await?;
         let reviewed = self.review_batch().await?;
-        let has_more = updated.is_incomplete || reviewed.has_more;
-        Ok(ConsolidationReport { merged, identified: reviewed.identified, has_more })
+        Ok(ConsolidationReport {
+            merged,
+            identified: reviewed.identified,
+            has_more: is_interrupted || has_postponed || updated.is_incomplete || reviewed.has_more,
+            is_interrupted: is_interrupted || reviewed.has_more,
+        })
+    }
+
+    /// Like [`Consolidator::run`], until nothing is left that can be done now.
+    pub async fn run_to_end(&self, merge: bool) -> Result<ConsolidationReport, MergeError> {
+        let mut all = ConsolidationReport::default();
+        loop {
+            let ConsolidationReport { merged, identified, has_more, is_interrupted } = self.run(merge).await?;
+            all.merged.extend(merged);
+            all.identified += identified;
+            all.has_more = has_more;
+            if !is_interrupted {
+                return Ok(all);
+            }
+        }
     }
 
     /// Publishes recorded events. A failure is only logged: the event log has them.
@@ -126,14 +154,34 @@ impl Consolidator {
         }
     }
 
-    fn people_and_identity(&self) -> (PersonRegistry, IdentityHead) {
+    fn people_and_identity(&self) -> (Arc<PersonRegistry>, IdentityHead) {
         let state = self.index.state();
-        (state.people.clone(), state.identity.clone())
+        (Arc::clone(&state.people), state.identity.clone())
     }
 
     fn photo_rows(&self) -> PhotoRows<'_> {
         PhotoRows { store: self.store.as_ref(), projection: self.config.projection }
     }
+}
+
+impl MergeError {
+    /// Whether the error is about the persons to merge. Otherwise other merges would fail as well.
+    fn concerns_these_persons(&self) -> bool {
+        !matches!(
+            self,
+            Self::Objects(_)
+                | Self::Store(StoreError::Dependency(_))
+                | Self::Commit(CommitError::Store(StoreError::Dependency(_)))
+        )
+    }
+}
+
+/// Runs CPU-bound work on a thread of its own, because it would block the asynchronous runtime.
+async fn on_cpu_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, MergeError> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(|error| {
+        StoreError::from(DependencyError::Unavailable(format!("failed to compare faces: {error}"))).into()
+    })
 }
 
 impl From<IndexError> for MergeError {

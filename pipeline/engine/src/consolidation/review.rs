@@ -1,14 +1,20 @@
 //! Review of unidentified faces with the templates enrolled since.
 
-use std::sync::{MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard, PoisonError};
 
-use sparks_domain::{Event, FaceId, ImageId, PhotoState, ProjectionContext, ReviewInput, Reviewer, review};
+use sparks_domain::{
+    Event, FaceId, Gallery, IdentityHead, ImageId, PersonRegistry, PhotoState, ProjectionContext, ReviewInput,
+    Reviewer, review,
+};
 
-use super::{Consolidator, MergeError, PAGE};
+use super::{ConsolidationConfig, Consolidator, MergeError, PAGE, on_cpu_thread};
 use crate::{Commit, CommitError, DecidedFace, FaceSearch, PhotoGuard};
 
 /// The number of pages per batch, so that other work does not wait for long.
 const PAGES: usize = 16;
+
+/// The number of photos that are reviewed at a time: tens of milliseconds of CPU time.
+const PHOTOS: usize = 32;
 
 /// The result of reviewing a batch of faces.
 #[derive(Debug, Default)]
@@ -28,6 +34,8 @@ pub(super) struct ReviewCursor {
     completed: Option<u64>,
     /// The last reviewed face.
     after: Option<FaceId>,
+    /// Whether a conflict has prevented the identification of a face, so that another review is needed.
+    has_conflict: bool,
 }
 
 impl ReviewCursor {
@@ -44,7 +52,8 @@ impl ReviewCursor {
     /// Records that all faces up to this one are reviewed; `None` means all faces.
     fn advance(&mut self, after: Option<FaceId>) {
         if after.is_none() {
-            self.completed = self.started.take();
+            let has_conflict = std::mem::take(&mut self.has_conflict);
+            self.completed = self.started.take().filter(|_| !has_conflict);
         }
         self.after = after;
     }
@@ -72,8 +81,8 @@ impl Consolidator {
         for _ in 0..PAGES {
             let page = self.store.unidentified(after.as_ref(), PAGE).await?;
             after = page.last().map(|decided| decided.kept.face.clone());
-            for (state, event) in self.review_faces(&page).await? {
-                identified += self.commit_review(state, event).await?;
+            for reviewed in self.review_faces(&page).await? {
+                identified += self.commit_review(reviewed).await?;
             }
             self.review_cursor().advance(after.clone());
             if after.is_none() {
@@ -88,34 +97,30 @@ impl Consolidator {
         self.review_cursor.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reviews these faces. Returns the events of the photos in which a face is identified now, with the states they follow.
-    async fn review_faces(&self, faces: &[DecidedFace]) -> Result<Vec<(PhotoState, Event)>, MergeError> {
+    /// Reviews these faces. Returns the photos in which a face is identified now.
+    async fn review_faces(&self, faces: &[DecidedFace]) -> Result<Vec<ReviewedPhoto>, MergeError> {
         let photos: Vec<&[DecidedFace]> = faces.chunk_by(|a, b| a.kept.face.image == b.kept.face.image).collect();
         let images: Vec<ImageId> = photos.iter().map(|faces| faces[0].kept.face.image.clone()).collect();
         let states = self.store.photos(&images).await?;
-        let gallery = self.index.state();
-        let reviewer = Reviewer::new(&gallery.gallery, self.config.scale, &self.config.policy);
-        let review_photo = |((image_id, state), faces): ((ImageId, Option<PhotoState>), &[DecidedFace])| {
-            let state = state?;
-            let present = gallery.people.merges().all_current(&state.persons);
-            let search = |DecidedFace { kept, .. }: &DecidedFace| {
-                reviewer.search(kept.face.n, &kept.model, &kept.signature, &present)
-            };
-            let current = faces.iter().filter(|decided| Some(decided.seq) == state.projected_seq);
-            let photo = ReviewInput {
-                image_id,
-                follows: state.seq,
-                identity_seq: gallery.identity.seq,
-                faces: current.map(search).collect(),
-                persons: gallery.people.len(),
-            };
-            review(photo, &self.config.policy).map(|event| (state, event))
-        };
-        Ok(images.into_iter().zip(states).zip(photos).filter_map(review_photo).collect())
+        let photos = photos.into_iter().zip(states).filter_map(|(faces, state)| Some((faces.to_vec(), state?)));
+        let photos: Vec<(Vec<DecidedFace>, PhotoState)> = photos.collect();
+        let mut reviewed = Vec::new();
+        for photos in photos.chunks(PHOTOS) {
+            let (photos, gallery, config) = (photos.to_vec(), self.reviewed_gallery(), self.config.clone());
+            reviewed.extend(on_cpu_thread(move || gallery.review(photos, &config)).await?);
+        }
+        Ok(reviewed)
+    }
+
+    fn reviewed_gallery(&self) -> ReviewedGallery {
+        let state = self.index.state();
+        let (gallery, people) = (state.gallery.clone(), Arc::clone(&state.people));
+        ReviewedGallery { gallery, people, identity: state.identity.clone() }
     }
 
     /// Commits a review, unless the state of the photo has changed since. Returns the number of faces identified.
-    async fn commit_review(&self, state: PhotoState, event: Event) -> Result<usize, MergeError> {
+    async fn commit_review(&self, photo: ReviewedPhoto) -> Result<usize, MergeError> {
+        let ReviewedPhoto { state, event, identity } = photo;
         let Event::FacesReviewed(reviewed) = &event else { return Ok(0) };
         let image = reviewed.image_id.clone();
         let current = self.photo_rows().current_event(&image).await?;
@@ -127,7 +132,10 @@ impl Consolidator {
         let face = |n: u16| FaceId { image: image.clone(), n };
         let identified =
             reviewed.faces.iter().filter_map(|reviewed| Some((face(reviewed.n), reviewed.verdict.person()?)));
-        let merges = self.index.state().people.merges().clone();
+        let mut merges = self.index.merges();
+        // An unmerge may identify a face otherwise. The condition is set where it costs nothing.
+        let is_conditional =
+            self.store.has_serial_commits() && reviewed.persons().any(|person| merges.has_absorbed(person));
         let when = self.clock.now();
         let context = ProjectionContext {
             before: Some(&state),
@@ -135,6 +143,7 @@ impl Consolidator {
             ..ProjectionContext::new(when, &merges)
         };
         let commit = Commit {
+            identity: is_conditional.then_some(identity),
             actor: self.config.actor.clone(),
             identified: identified.collect(),
             mutations: self.config.projection.project(&event, &context),
@@ -145,14 +154,60 @@ impl Consolidator {
             Ok(recorded) => self.publish(&recorded).await,
             // Conflict, or the platform has deleted the photo: a later review sees the photo as it is then.
             Err(CommitError::PhotoMoved | CommitError::RowMissing(_)) => return Ok(0),
+            Err(CommitError::IdentityMoved) => {
+                self.review_cursor().has_conflict = true;
+                return Ok(0);
+            }
             Err(error) => return Err(error.into()),
         }
-        // A merge recorded since the decision found no tag of this photo to update, so the rows are written again here.
-        self.index.catch_up().await?;
-        let current = self.index.merges();
-        if *current != merges {
-            self.photo_rows().rewrite(&image, &current).await?;
+        // A merge or unmerge recorded since the decision found no tag of this photo to update, so the rows are written again here.
+        loop {
+            self.index.catch_up().await?;
+            let written = std::mem::replace(&mut merges, self.index.merges());
+            if merges == written {
+                return Ok(commit.identified.len());
+            }
+            self.photo_rows().rewrite(&image, &merges).await?;
         }
-        Ok(commit.identified.len())
+    }
+}
+
+/// A photo in which a review identifies faces.
+struct ReviewedPhoto {
+    /// The state of the photo that the event follows.
+    state: PhotoState,
+    event: Event,
+    /// The identity event up to which persons were considered.
+    identity: IdentityHead,
+}
+
+/// The gallery and the persons at the time of a review.
+struct ReviewedGallery {
+    gallery: Gallery,
+    people: Arc<PersonRegistry>,
+    identity: IdentityHead,
+}
+
+impl ReviewedGallery {
+    /// Reviews the unidentified faces of these photos.
+    fn review(&self, photos: Vec<(Vec<DecidedFace>, PhotoState)>, config: &ConsolidationConfig) -> Vec<ReviewedPhoto> {
+        let reviewer = Reviewer::new(&self.gallery, config.scale, &config.policy);
+        let review_photo = |(faces, state): (Vec<DecidedFace>, PhotoState)| {
+            let present = self.people.merges().all_current(&state.persons);
+            let search = |DecidedFace { kept, .. }: &DecidedFace| {
+                reviewer.search(kept.face.n, &kept.model, &kept.signature, &present)
+            };
+            let current = faces.iter().filter(|decided| Some(decided.seq) == state.projected_seq);
+            let photo = ReviewInput {
+                image_id: faces.first()?.kept.face.image.clone(),
+                follows: state.seq,
+                identity_seq: self.identity.seq,
+                faces: current.map(search).collect(),
+                persons: self.people.len(),
+            };
+            let event = review(photo, &config.policy)?;
+            Some(ReviewedPhoto { state, event, identity: self.identity.clone() })
+        };
+        photos.into_iter().filter_map(review_photo).collect()
     }
 }

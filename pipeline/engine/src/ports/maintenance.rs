@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use async_trait::async_trait;
-use sparks_domain::{Difference, FaceId, ImageId, Item, Key, Mutation, PersonId, PhotoState, Position};
+use sparks_domain::{Difference, FaceId, IdentityHead, ImageId, Item, Key, Mutation, PersonId, PhotoState, Position};
 
-use super::{DecidedFace, Store, StoreError};
+use super::{DecidedFace, PhotoGuard, Store, StoreError};
 
 /// Scans and repairs the whole table. Never used while a photo is processed.
 #[async_trait]
@@ -20,8 +20,9 @@ pub trait Maintenance: Store {
     async fn photos(&self, images: &[ImageId]) -> Result<Vec<Option<PhotoState>>, StoreError>;
 
     /// Compares rows with what they should be, group by group, and with `write` repairs them. A group with a missing row of the
-    /// platform is skipped: the platform has deleted the photo.
-    async fn repair(&self, groups: Vec<Vec<Mutation>>, write: bool) -> Result<RepairReport, StoreError>;
+    /// platform is skipped: the platform has deleted the photo. A group that differs is neither repaired nor reported as different
+    /// where its guard does not hold any more.
+    async fn repair(&self, groups: Vec<RepairGroup>, write: bool) -> Result<RepairReport, StoreError>;
 
     /// Returns at most `most` stored faces without a person after `after`, by image and number.
     async fn unidentified(&self, after: Option<&FaceId>, most: usize) -> Result<Vec<DecidedFace>, StoreError>;
@@ -52,6 +53,24 @@ pub enum Checkpoint {
     Considered,
 }
 
+/// Rows that are compared and repaired together.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RepairGroup {
+    /// The state that the rows were projected from.
+    pub guard: RepairGuard,
+    /// The rows as they should be.
+    pub mutations: Vec<Mutation>,
+}
+
+/// The condition under which rows are repaired.
+#[derive(Debug, Clone, PartialEq)]
+pub enum RepairGuard {
+    /// The state of the photo is unchanged.
+    Photo(PhotoGuard),
+    /// Neither the identity lane nor the counter has changed.
+    Identity(IdentityHead),
+}
+
 /// The result of a comparison.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RepairReport {
@@ -59,6 +78,8 @@ pub struct RepairReport {
     pub differences: Vec<Difference>,
     /// Rows of the platform that are missing; the rows of those photos were skipped.
     pub gone: Vec<Key>,
+    /// Positions of the groups that were skipped because their guard does not hold any more. They must be projected again.
+    pub outdated: Vec<usize>,
 }
 
 /// A digest of all rows of the table: equal exactly when the rows are.

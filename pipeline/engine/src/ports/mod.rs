@@ -23,7 +23,7 @@ pub use face_index::{
     FaceEnrollment, FaceIndex, FaceSearch, IndexError, PersonStatus, ProbeSet, SearchCache, SearchResult,
 };
 pub use image_processor::{EncodedVariant, ImageError, ImageInfo, ImageProcessor, Pixels, RenderedImage};
-pub use maintenance::{Checkpoint, Fingerprint, Maintenance, RepairReport};
+pub use maintenance::{Checkpoint, Fingerprint, Maintenance, RepairGroup, RepairGuard, RepairReport};
 pub use meter::{Meter, NoMeter, RetryClass};
 pub use objects::{Content, Object, ObjectEntry, Objects, ObjectsError, PutMode, object_key};
 pub use platform_client::PlatformClient;

@@ -15,6 +15,12 @@ pub trait Store: Send + Sync {
     /// the caller decided on has changed.
     async fn commit(&self, commit: &Commit) -> Result<Vec<RecordedEvent>, CommitError>;
 
+    /// Whether commits are made one after another, so that a condition on the identity event costs nothing. Elsewhere, commits with
+    /// such a condition conflict with each other.
+    fn has_serial_commits(&self) -> bool {
+        false
+    }
+
     /// Returns the state of a photo. Strongly consistent.
     async fn photo(&self, image: &ImageId) -> Result<Option<PhotoState>, StoreError>;
 

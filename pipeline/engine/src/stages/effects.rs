@@ -63,10 +63,7 @@ impl Effects<'_> {
         if !photo.faces.is_empty() {
             // A merge or an erasure that was committed since the decision did not see this photo, so the photo applies it.
             index.refresh().await?;
-            let merges = index.merges();
-            if photo.persons().iter().any(|person| merges.is_absorbed(*person)) {
-                self.rewrite_rows(&photo.image_id).await?;
-            }
+            self.follow_merges(photo).await?;
             self.enroll_photo(photo, PixelSource::Pixels(pixels), true).await?;
         }
         let variants = (!has_variants).then_some(StoredVariants { photo, when: recorded.when });
@@ -141,9 +138,20 @@ impl Effects<'_> {
         Ok(is_enrolled || !without_crop.is_empty())
     }
 
-    /// Writes the photo's rows again: the platform's own PutItem may have removed our attributes.
-    async fn rewrite_rows(&self, image: &ImageId) -> Result<Option<RecordedEvent>, Failure> {
-        Ok(self.photo_rows().rewrite(image, &self.0.ports.index.merges()).await?)
+    /// Writes the rows of a photo of persons who were ever merged again, until no merge or unmerge was recorded meanwhile: one that was
+    /// recorded before the rows were written did not see them.
+    async fn follow_merges(&self, photo: &PhotoProcessed) -> Result<(), Failure> {
+        let (index, persons) = (&self.0.ports.index, photo.persons());
+        let mut merges = index.merges();
+        while persons.iter().any(|person| merges.aliases(*person).len() > 1) {
+            self.photo_rows().rewrite(&photo.image_id, &merges).await?;
+            index.refresh().await?;
+            let written = std::mem::replace(&mut merges, index.merges());
+            if merges == written {
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// Writes the photo's rows and the rows of its new persons again. A group photo with more persons than one transaction takes gets
@@ -153,15 +161,22 @@ impl Effects<'_> {
         let mut backoff = conflict_backoff();
         loop {
             index.refresh().await?;
-            let plan = rows.plan(image, &index.merges()).await?;
-            let Some((recorded, mut commit)) = plan else { return Ok(None) };
+            let merges = index.merges();
+            let Some((recorded, mut commit)) = rows.plan(image, &merges).await? else { return Ok(None) };
             let missing = self.missing_person_rows(&recorded.event).await?;
             // A person that is merged or forgotten meanwhile has no row any more.
             commit.identity = (!missing.is_empty()).then(|| index.identity());
             commit.mutations.extend(missing);
             match rows.commit(&commit).await {
+                Ok(()) => {
+                    // A merge or unmerge that was recorded meanwhile did not see these rows.
+                    index.refresh().await?;
+                    if index.merges() == merges {
+                        return Ok(Some(recorded));
+                    }
+                }
                 Err(CommitError::IdentityMoved) => self.0.count_conflict(),
-                done => return done.map(|()| Some(recorded)).map_err(Failure::from),
+                Err(error) => return Err(error.into()),
             }
             wait_after_conflict(&mut backoff, "the set of known persons").await?;
         }

@@ -115,7 +115,8 @@ impl PhotoProcessor<'_> {
                 ports.index.refresh().await?;
                 continue;
             }
-            let commit = self.prepare(analyzed, &basis, events, allocates_persons.then_some(found.identity));
+            let is_conditional = allocates_persons || self.depends_on_merges(&events);
+            let commit = self.prepare(analyzed, &basis, events, is_conditional.then_some(found.identity));
             let conflict = match Committer(self.0).commit(&commit).await {
                 Ok(receipt) => return Ok(Outcome::Committed(receipt)),
                 Err(conflict) => conflict,
@@ -154,6 +155,19 @@ impl PhotoProcessor<'_> {
             identity: found.identity.clone(),
         });
         decide(basis.state.as_ref(), command, &self.0.config.policy).map_err(|refusal| outcome_of(&refusal))
+    }
+
+    /// Whether a face may have been identified by a person who is merged with another: an unmerge may identify it otherwise. Only
+    /// where a condition costs nothing; elsewhere such a photo counts as decided before the unmerge.
+    fn depends_on_merges(&self, events: &[Event]) -> bool {
+        let Pipeline { ports, .. } = self.0;
+        let merges = ports.index.merges();
+        let is_merged = |event: &Event| match event {
+            Event::PhotoProcessed(photo) => photo.persons().iter().any(|person| merges.has_absorbed(*person)),
+            Event::ProfileProcessed(profile) => profile.person().is_some_and(|person| merges.has_absorbed(person)),
+            _ => false,
+        };
+        ports.store.has_serial_commits() && events.iter().any(is_merged)
     }
 
     /// Returns the transaction: events, rows, signatures, and the conditions under which they hold.

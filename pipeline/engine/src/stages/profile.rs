@@ -109,8 +109,9 @@ impl ProfileProcessor<'_> {
         let Pipeline { ports, config, .. } = self.0;
         ports.index.refresh().await?;
         let Some((face, person)) = profile.face.as_ref().zip(profile.person()) else { return Ok(()) };
-        let merges = ports.index.merges();
-        if !is_fresh || merges.is_absorbed(person) {
+        let mut merges = ports.index.merges();
+        let mut is_outdated = !is_fresh || merges.aliases(person).len() > 1;
+        while is_outdated {
             let before = ports.store.photo(&profile.image_id).await?;
             let guard = PhotoGuard { image: profile.image_id.clone(), before };
             let context = ProjectionContext::new(recorded.when, &merges);
@@ -120,6 +121,10 @@ impl ProfileProcessor<'_> {
                 Ok(_) | Err(CommitError::PhotoMoved | CommitError::RowMissing(_)) => {}
                 Err(error) => return Err(error.into()),
             }
+            // A merge or unmerge that was recorded meanwhile did not see this row.
+            ports.index.refresh().await?;
+            let written = std::mem::replace(&mut merges, ports.index.merges());
+            is_outdated = merges != written;
         }
         let identified = IdentifiedFace {
             person,

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use async_trait::async_trait;
 use sha2::{Digest, Sha256};
 use sparks_domain::{FaceId, ImageId, Item, Key, Mutation, PersonId, PhotoState, Position, drift};
-use sparks_engine::{Checkpoint, DecidedFace, Fingerprint, Maintenance, RepairReport, StoreError};
+use sparks_engine::{Checkpoint, DecidedFace, Fingerprint, Maintenance, RepairGroup, RepairReport, StoreError};
 
 use super::{MemoryStore, store::FaceRow};
 
@@ -27,22 +27,27 @@ impl Maintenance for MemoryStore {
         Ok(images.iter().map(|image| state.states.get(image).cloned()).collect())
     }
 
-    async fn repair(&self, groups: Vec<Vec<Mutation>>, write: bool) -> Result<RepairReport, StoreError> {
+    async fn repair(&self, groups: Vec<RepairGroup>, write: bool) -> Result<RepairReport, StoreError> {
         let mut state = self.lock();
         let mut report = RepairReport::default();
-        for group in groups {
+        for (position, RepairGroup { guard, mutations }) in groups.into_iter().enumerate() {
             let is_missing = |mutation: &&Mutation| mutation.requires_row() && state.rows.get(mutation.key()).is_none();
-            if let Some(missing) = group.iter().find(is_missing) {
-                report.gone.push(missing.key().clone());
-                continue;
-            }
-            for mutation in group {
-                let row = state.rows.get(mutation.key()).cloned();
-                let differences = drift(&mutation, row.as_ref());
-                if write && !differences.is_empty() {
-                    state.rows.set(mutation.key(), mutation.apply(row));
+            let missing = mutations.iter().find(is_missing).map(|mutation| mutation.key().clone());
+            let differences: Vec<_> =
+                mutations.iter().flat_map(|mutation| drift(mutation, state.rows.get(mutation.key()))).collect();
+            match missing {
+                None if differences.is_empty() => {}
+                _ if !state.holds(&guard)? => report.outdated.push(position),
+                Some(missing) => report.gone.push(missing),
+                None => {
+                    report.differences.extend(differences);
+                    for mutation in mutations.iter().filter(|_| write) {
+                        let row = state.rows.get(mutation.key()).cloned();
+                        if !drift(mutation, row.as_ref()).is_empty() {
+                            state.rows.set(mutation.key(), mutation.apply(row));
+                        }
+                    }
                 }
-                report.differences.extend(differences);
             }
         }
         Ok(report)

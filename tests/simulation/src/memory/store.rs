@@ -8,11 +8,11 @@ use std::{
 
 use async_trait::async_trait;
 use sparks_domain::{
-    Attributes, FaceId, ImageId, Item, Key, Lane, Mutation, PersonId, PhotoState, Position, Presence, RecordedEvent,
+    Attributes, FaceId, IdentityHead, ImageId, Item, Key, Lane, Mutation, PersonId, PhotoState, Position, Presence, RecordedEvent,
     Seq,
 };
 use sparks_engine::{
-    Checkpoint, Commit, CommitError, DecidedFace, DependencyError, IdentityTail, Page, Query, Store, StoreError,
+    Checkpoint, Commit, CommitError, DecidedFace, DependencyError, IdentityTail, Page, PhotoGuard, Query, RepairGuard, Store, StoreError,
     StoredFace, TemplateScope, Templates,
 };
 use tokio::time::sleep;
@@ -177,14 +177,28 @@ impl State {
         })
     }
 
+    fn is_photo_unchanged(&self, photo: &PhotoGuard) -> bool {
+        self.states.get(&photo.image) == photo.before.as_ref()
+    }
+
+    fn is_identity_unchanged(&self, identity: &IdentityHead) -> Result<bool, StoreError> {
+        Ok(self.identity == identity.seq && self.counter()? == identity.counter)
+    }
+
+    /// Returns whether the condition of a repair holds.
+    pub fn holds(&self, guard: &RepairGuard) -> Result<bool, StoreError> {
+        match guard {
+            RepairGuard::Photo(photo) => Ok(self.is_photo_unchanged(photo)),
+            RepairGuard::Identity(identity) => self.is_identity_unchanged(identity),
+        }
+    }
+
     fn check(&self, commit: &Commit) -> Result<(), CommitError> {
-        if let Some(photo) = &commit.photo
-            && self.states.get(&photo.image) != photo.before.as_ref()
-        {
+        if commit.photo.as_ref().is_some_and(|photo| !self.is_photo_unchanged(photo)) {
             return Err(CommitError::PhotoMoved);
         }
         if let Some(identity) = &commit.identity
-            && (self.identity != identity.seq || self.counter()? != identity.counter)
+            && !self.is_identity_unchanged(identity)?
         {
             return Err(CommitError::IdentityMoved);
         }

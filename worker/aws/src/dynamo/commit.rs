@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use sparks_domain::{ImageId, Key, Mutation, PersonId, RecordedEvent, Timestamp};
+use sparks_domain::{ImageId, Key, PersonId, RecordedEvent};
 use sparks_engine::{Commit, CommitError, DependencyError, Store, StoreError};
 
 use super::{
@@ -134,11 +134,5 @@ impl DynamoStore {
             self.set_unfinished(image, false);
         }
         Ok(plan.recorded)
-    }
-
-    /// Changes rows of the platform's table without an event.
-    pub(super) async fn change_rows(&self, mutations: Vec<Mutation>) -> Result<(), CommitError> {
-        let when = Timestamp::from_millis(0);
-        self.commit_with_retry(&Commit { mutations, ..Commit::without_events(when, None) }).await.map(drop)
     }
 }

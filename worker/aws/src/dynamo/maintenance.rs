@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use async_trait::async_trait;
 use sha2::{Digest, Sha256};
-use sparks_domain::{FaceId, ImageId, Item, Key, Mutation, PersonId, PhotoState, Position, Seq, drift};
+use sparks_domain::{FaceId, ImageId, Item, Key, Mutation, PersonId, PhotoState, Position, Seq, Timestamp, drift};
 use sparks_engine::{
-    Checkpoint, CommitError, DecidedFace, DependencyError, Fingerprint, Maintenance, RepairReport, Store, StoreError,
+    Checkpoint, Commit, CommitError, DecidedFace, DependencyError, Fingerprint, Maintenance, RepairGroup, RepairGuard,
+    RepairReport, Store, StoreError,
 };
 
 use super::{
@@ -49,39 +50,46 @@ impl Maintenance for DynamoStore {
         Ok(images.iter().map(|image| states.get(&format!("IMG#{image}")).cloned()).collect())
     }
 
-    async fn repair(&self, groups: Vec<Vec<Mutation>>, write: bool) -> Result<RepairReport, StoreError> {
-        let keys: Vec<Key> = groups.iter().flatten().map(|mutation| mutation.key().clone()).collect();
+    async fn repair(&self, groups: Vec<RepairGroup>, write: bool) -> Result<RepairReport, StoreError> {
+        let rows = groups.iter().flat_map(|group| &group.mutations);
+        let keys: Vec<Key> = rows.map(|mutation| mutation.key().clone()).collect();
         let rows: HashMap<Key, _> =
             self.batch_get(&keys).await?.into_iter().map(|row| (row.key, row.attributes)).collect();
         let mut report = RepairReport::default();
-        for group in groups {
-            let missing = group.iter().find(|change| change.requires_row() && !rows.contains_key(change.key()));
-            if let Some(change) = missing {
-                report.gone.push(change.key().clone());
-                continue;
-            }
+        for (position, RepairGroup { guard, mutations }) in groups.into_iter().enumerate() {
+            let is_missing = |change: &&Mutation| change.requires_row() && !rows.contains_key(change.key());
+            let mut gone = mutations.iter().find(is_missing).map(|change| change.key().clone());
             let (mut differences, mut changes) = (Vec::new(), Vec::new());
-            for mutation in group {
+            for mutation in mutations {
                 let found = drift(&mutation, rows.get(mutation.key()));
                 changes.extend((!found.is_empty()).then_some(mutation));
                 differences.extend(found);
             }
-            if write && !changes.is_empty() {
-                match self.change_rows(changes).await {
-                    Ok(()) => {}
+            if gone.is_none() && changes.is_empty() {
+                continue;
+            }
+            let is_unchanged = match write && gone.is_none() {
+                false => self.holds(&guard).await?,
+                true => match self.change_rows(guard, changes).await {
+                    Ok(()) => true,
+                    Err(CommitError::PhotoMoved | CommitError::IdentityMoved) => false,
                     // The platform has deleted the photo meanwhile.
                     Err(CommitError::RowMissing(key)) => {
-                        report.gone.push(key);
-                        continue;
+                        gone = Some(key);
+                        true
                     }
                     Err(CommitError::Store(error)) => return Err(error),
                     Err(conflict) => {
                         let message = format!("conflict: {conflict}; run the command again");
                         return Err(StoreError::Dependency(DependencyError::Unavailable(message)));
                     }
-                }
+                },
+            };
+            match (is_unchanged, gone) {
+                (false, _) => report.outdated.push(position),
+                (true, Some(key)) => report.gone.push(key),
+                (true, None) => report.differences.extend(differences),
             }
-            report.differences.extend(differences);
         }
         Ok(report)
     }
@@ -164,6 +172,29 @@ impl Maintenance for DynamoStore {
                 return Ok(Fingerprint { sha256, rows });
             }
         }
+    }
+}
+
+impl DynamoStore {
+    /// Whether the guard of a group still holds. The rows were read before, so they are those of the guarded state if it does.
+    async fn holds(&self, guard: &RepairGuard) -> Result<bool, StoreError> {
+        match guard {
+            RepairGuard::Photo(guard) => Ok(self.photo(&guard.image).await? == guard.before),
+            RepairGuard::Identity(head) => {
+                let tail = self.identity(head.seq).await?;
+                Ok((tail.seq, tail.counter) == (head.seq, head.counter))
+            }
+        }
+    }
+
+    /// Changes rows of the platform's table without an event.
+    async fn change_rows(&self, guard: RepairGuard, mutations: Vec<Mutation>) -> Result<(), CommitError> {
+        let commit = Commit { mutations, ..Commit::without_events(Timestamp::from_millis(0), None) };
+        let commit = match guard {
+            RepairGuard::Photo(guard) => Commit { photo: Some(guard), ..commit },
+            RepairGuard::Identity(head) => Commit { identity: Some(head), ..commit },
+        };
+        self.commit_with_retry(&commit).await.map(drop)
     }
 }
 
