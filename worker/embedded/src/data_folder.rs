@@ -1,7 +1,7 @@
 //! The data folder of the embedded backend.
 
 use std::{
-    fs::{self, File},
+    fs::File,
     io,
     path::{Path, PathBuf},
     sync::Arc,
@@ -12,6 +12,7 @@ use sparks_engine::StoreError;
 use crate::{
     FileObjects, FilePublisher, FolderPlatformClient, QueueConfig, SqliteQueue, SqliteStore, UploadSubmitter,
     database::{Database, DatabaseError},
+    durable_files,
     process_registry::{ProcessLock, ProcessRegistry},
 };
 
@@ -77,7 +78,7 @@ impl Embedded {
         let is_new = !folder.join("sparks.db").exists();
         for part in ["tmp", "owners"].into_iter().chain(is_new.then_some("objects")) {
             let part = folder.join(part);
-            fs::create_dir_all(&part).map_err(io(&part))?;
+            durable_files::create_folders(&part).map_err(io(&part))?;
         }
         // One process at a time sets up the folder: SQLite's locks do not cover the switch to write-ahead logging.
         let lock = folder.join("setup.lock");

@@ -6,6 +6,7 @@
 mod data_folder;
 mod database;
 mod doctor;
+pub mod durable_files;
 mod event_log;
 mod face_rows;
 mod file_objects;
