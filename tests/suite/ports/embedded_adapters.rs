@@ -150,6 +150,26 @@ async fn partial_files_are_kept_if_the_lock_file_cannot_be_opened() {
     assert!(partial.exists(), "a partial file of a live process was removed");
 }
 
+/// Commands that receive no messages leave lock files too: without this, `sparks query` every minute would leave half a million a year.
+#[tokio::test]
+async fn opening_a_folder_removes_the_lock_files_of_ended_processes() {
+    let folders = DataFolders::new();
+    let folder = folders.fresh();
+    let live = open(&folder);
+    for _ in 0..3 {
+        open(&folder);
+    }
+    let held = {
+        let ended = open(&folder);
+        ended.queue.send("m", "d").await.unwrap();
+        ended.queue.receive(1).await.unwrap()
+    };
+    assert_eq!(held.len(), 1);
+    let _last = open(&folder);
+    assert_eq!(lock_files(&folder).len(), 2, "lock files of the two running processes");
+    assert_eq!(live.queue.receive(1).await.unwrap().len(), 1, "the message of the ended process");
+}
+
 #[tokio::test]
 async fn a_message_that_kills_its_workers_is_dead_lettered() {
     let folders = DataFolders::new();

@@ -14,6 +14,7 @@ use crate::{
     database::{Database, DatabaseError},
     durable_files,
     process_registry::{ProcessLock, ProcessRegistry},
+    sqlite_queue,
 };
 
 /// The adapters over one data folder.
@@ -85,25 +86,25 @@ impl Embedded {
         let setup_lock = File::create(&lock).map_err(io(&lock))?;
         setup_lock.lock().map_err(io(&lock))?;
         let database = folder.join("sparks.db");
-        let open = || {
-            let open_error = |error: DatabaseError| {
-                let (path, reason) = (database.clone(), error.to_string());
-                OpenError::Database { path, reason, remedy: remedy(error) }
-            };
-            Database::open(&database).map_err(open_error)
+        let database_error = |error: DatabaseError| {
+            let (path, reason) = (database.clone(), error.to_string());
+            OpenError::Database { path, reason, remedy: remedy(error) }
         };
-        let (database, log_reader) = (open()?, open()?);
+        let open = || Database::open(&database).map_err(database_error);
+        let (connection, log_reader) = (open()?, open()?);
         let processes = ProcessRegistry::new(folder.join("owners"));
+        // Here too, because most commands receive no messages: their lock files would remain until a worker starts.
+        sqlite_queue::release_ended(&connection, &processes).map_err(database_error)?;
         let process = ProcessLock::register(&processes).map_err(io(&folder.join("owners")))?;
         FileObjects::remove_stale(&folder.join("tmp"), &processes).map_err(io(&folder.join("tmp")))?;
         drop(setup_lock);
         let objects = Arc::new(FileObjects::new(folder.join("objects"), folder.join("tmp"), process.name()));
         Ok(Self {
-            store: Arc::new(SqliteStore::new(database.clone(), log_reader)),
-            platform: Arc::new(FolderPlatformClient::new(database.clone(), Arc::clone(&objects))),
+            store: Arc::new(SqliteStore::new(connection.clone(), log_reader)),
+            platform: Arc::new(FolderPlatformClient::new(connection.clone(), Arc::clone(&objects))),
             objects,
-            queue: Arc::new(SqliteQueue::new(database.clone(), process, processes, config)),
-            submitter: UploadSubmitter::new(database),
+            queue: Arc::new(SqliteQueue::new(connection.clone(), process, processes, config)),
+            submitter: UploadSubmitter::new(connection),
             publisher: Arc::new(FilePublisher::new(folder.join("published.jsonl"))),
         })
     }

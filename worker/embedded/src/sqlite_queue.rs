@@ -68,15 +68,7 @@ impl SqliteQueue {
             return Ok(());
         }
         let owners = ended.clone();
-        self.database
-            .write(Durability::Crash, move |tx| {
-                for owner in &owners {
-                    tx.execute("UPDATE messages SET owner = NULL, visible = 0 WHERE owner = ?", [owner])
-                        .map_err(DatabaseError::from)?;
-                }
-                Ok::<(), QueueError>(())
-            })
-            .await?;
+        self.database.write(Durability::Crash, move |tx| Ok::<_, QueueError>(release_leases(tx, &owners)?)).await?;
         ended.iter().for_each(|process| self.processes.remove(process));
         Ok(())
     }
@@ -170,6 +162,22 @@ impl SqliteQueue {
             })
             .await
     }
+}
+
+/// Releases the leases of processes that have ended, and removes their lock files.
+pub(crate) fn release_ended(database: &Database, processes: &ProcessRegistry) -> Result<(), DatabaseError> {
+    let ended = processes.ended();
+    if !ended.is_empty() {
+        database.write_blocking(|tx| release_leases(tx, &ended))?;
+        ended.iter().for_each(|process| processes.remove(process));
+    }
+    Ok(())
+}
+
+fn release_leases(tx: &Transaction<'_>, owners: &[String]) -> Result<(), DatabaseError> {
+    let mut release = tx.prepare_cached("UPDATE messages SET owner = NULL, visible = 0 WHERE owner = ?")?;
+    owners.iter().try_for_each(|owner| release.execute([owner]).map(drop))?;
+    Ok(())
 }
 
 /// Sends a message unless it is in the queue.
