@@ -61,6 +61,8 @@ mod photo_delete;
 mod pinecone;
 #[path = "scenarios/platform_writes.rs"]
 mod platform_writes;
+#[path = "scenarios/power_failure.rs"]
+mod power_failure;
 #[path = "scenarios/prerequisites.rs"]
 mod prerequisites;
 #[path = "scenarios/query.rs"]

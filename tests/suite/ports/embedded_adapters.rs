@@ -1,14 +1,18 @@
-//! The embedded adapters pass the contract suites; messages of a dead process are released at once.
+//! The embedded adapters pass the contract suites; what a dead process leaves behind is released and removed at once.
 
-use std::time::{Duration, Instant};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
 
-use sparks_embedded::{Embedded, QueueConfig};
+use sparks_embedded::Embedded;
 use sparks_engine::{
     Content, DeadLetters, DependencyError, Objects, ObjectsError, PutMode, Queue, QueueError, Settlement, Store,
 };
 use sparks_tests::{
     contract::{self, LeaseDuration, QueueFixture},
-    worker::open,
+    worker::{open, with_queue},
 };
 
 use super::data_folders::DataFolders;
@@ -105,12 +109,72 @@ async fn messages_of_a_dead_process_are_released_at_once() {
     assert!(matches!(late, Err(QueueError::LeaseLost(_))), "settling a lease of the dead process returns {late:?}");
 }
 
+/// Makes it impossible to open a lock file. A loop of symbolic links stands for every error that does not say whether the process has
+/// ended, such as too many open files or a denied access: it also fails for root, and other tests keep their files.
+fn make_unreadable(lock_file: &Path) {
+    fs::rename(lock_file, lock_file.with_file_name("../moved")).unwrap();
+    std::os::unix::fs::symlink(lock_file, lock_file).unwrap();
+    assert!(fs::File::open(lock_file).is_err_and(|error| error.kind() != std::io::ErrorKind::NotFound));
+}
+
+/// Returns the lock files of processes.
+fn lock_files(folder: &Path) -> Vec<PathBuf> {
+    fs::read_dir(folder.join("owners")).unwrap().map(|file| file.unwrap().path()).collect()
+}
+
+#[tokio::test]
+async fn a_process_keeps_its_leases_if_its_lock_file_cannot_be_opened() {
+    let folders = DataFolders::new();
+    let folder = folders.fresh();
+    let live = open(&folder);
+    live.queue.send("m", "d").await.unwrap();
+    let held = live.queue.receive(1).await.unwrap().remove(0);
+    let lock_file = lock_files(&folder).remove(0);
+    make_unreadable(&lock_file);
+    let other = open(&folder);
+    assert!(other.queue.receive(1).await.unwrap().is_empty(), "the message of a live process was released");
+    assert!(fs::symlink_metadata(lock_file).is_ok(), "the lock file of a live process was removed");
+    live.queue.settle(held, Settlement::Acknowledge).await.unwrap();
+}
+
+#[tokio::test]
+async fn partial_files_are_kept_if_the_lock_file_cannot_be_opened() {
+    let folders = DataFolders::new();
+    let folder = folders.fresh();
+    let _live = open(&folder);
+    let lock_file = lock_files(&folder).remove(0);
+    let partial = folder.join("tmp").join(format!("{}.7", lock_file.file_name().unwrap().to_str().unwrap()));
+    fs::write(&partial, "half").unwrap();
+    make_unreadable(&lock_file);
+    open(&folder);
+    assert!(partial.exists(), "a partial file of a live process was removed");
+}
+
+/// Commands that receive no messages leave lock files too: without this, `sparks query` every minute would leave half a million a year.
+#[tokio::test]
+async fn opening_a_folder_removes_the_lock_files_of_ended_processes() {
+    let folders = DataFolders::new();
+    let folder = folders.fresh();
+    let live = open(&folder);
+    for _ in 0..3 {
+        open(&folder);
+    }
+    let held = {
+        let ended = open(&folder);
+        ended.queue.send("m", "d").await.unwrap();
+        ended.queue.receive(1).await.unwrap()
+    };
+    assert_eq!(held.len(), 1);
+    let _last = open(&folder);
+    assert_eq!(lock_files(&folder).len(), 2, "lock files of the two running processes");
+    assert_eq!(live.queue.receive(1).await.unwrap().len(), 1, "the message of the ended process");
+}
+
 #[tokio::test]
 async fn a_message_that_kills_its_workers_is_dead_lettered() {
     let folders = DataFolders::new();
     let folder = folders.fresh();
-    let queue_config = QueueConfig { visibility_timeout: Duration::from_secs(60), max_crashes: 3 };
-    let open = || Embedded::open_or_create(&folder, queue_config).unwrap();
+    let open = || Embedded::open_or_create(&folder, with_queue(|queue| queue.max_crashes = 3)).unwrap();
     open().queue.send("deadly", "d").await.unwrap();
     for receives in 1..=3 {
         let received = open().queue.receive(1).await.unwrap();

@@ -1,7 +1,7 @@
 //! The data folder of the embedded backend.
 
 use std::{
-    fs::{self, File},
+    fs::File,
     io,
     path::{Path, PathBuf},
     sync::Arc,
@@ -10,9 +10,12 @@ use std::{
 use sparks_engine::StoreError;
 
 use crate::{
-    FileObjects, FilePublisher, FolderPlatformClient, QueueConfig, SqliteQueue, SqliteStore, UploadSubmitter,
+    FileObjects, FilePublisher, FolderPlatformClient, PublishedRetention, QueueConfig, SqliteQueue, SqliteStore,
+    UploadSubmitter,
     database::{Database, DatabaseError},
+    durable_files,
     process_registry::{ProcessLock, ProcessRegistry},
+    sqlite_queue,
 };
 
 /// The adapters over one data folder.
@@ -29,6 +32,15 @@ pub struct Embedded {
     pub platform: Arc<FolderPlatformClient>,
     /// Event notifications, appended to a file.
     pub publisher: Arc<FilePublisher>,
+}
+
+/// Configuration of a data folder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FolderConfig {
+    /// The queue.
+    pub queue: QueueConfig,
+    /// How long event notifications are kept.
+    pub published: PublishedRetention,
 }
 
 /// Error of opening a data folder.
@@ -59,7 +71,7 @@ pub enum OpenError {
 
 impl Embedded {
     /// Opens the data folder, which must exist.
-    pub fn open(folder: &Path, config: QueueConfig) -> Result<Self, OpenError> {
+    pub fn open(folder: &Path, config: FolderConfig) -> Result<Self, OpenError> {
         if !folder.join("sparks.db").is_file() {
             return Err(OpenError::Missing(folder.to_owned()));
         }
@@ -67,7 +79,7 @@ impl Embedded {
     }
 
     /// Opens the data folder, creating it if it does not exist.
-    pub fn open_or_create(folder: &Path, config: QueueConfig) -> Result<Self, OpenError> {
+    pub fn open_or_create(folder: &Path, config: FolderConfig) -> Result<Self, OpenError> {
         let io = |path: &Path| {
             let path = path.to_owned();
             move |source| OpenError::Io { path, source }
@@ -77,33 +89,33 @@ impl Embedded {
         let is_new = !folder.join("sparks.db").exists();
         for part in ["tmp", "owners"].into_iter().chain(is_new.then_some("objects")) {
             let part = folder.join(part);
-            fs::create_dir_all(&part).map_err(io(&part))?;
+            durable_files::create_folders(&part).map_err(io(&part))?;
         }
         // One process at a time sets up the folder: SQLite's locks do not cover the switch to write-ahead logging.
         let lock = folder.join("setup.lock");
         let setup_lock = File::create(&lock).map_err(io(&lock))?;
         setup_lock.lock().map_err(io(&lock))?;
         let database = folder.join("sparks.db");
-        let open = || {
-            let open_error = |error: DatabaseError| {
-                let (path, reason) = (database.clone(), error.to_string());
-                OpenError::Database { path, reason, remedy: remedy(error) }
-            };
-            Database::open(&database).map_err(open_error)
+        let database_error = |error: DatabaseError| {
+            let (path, reason) = (database.clone(), error.to_string());
+            OpenError::Database { path, reason, remedy: remedy(error) }
         };
-        let (database, log_reader) = (open()?, open()?);
+        let open = || Database::open(&database).map_err(database_error);
+        let (connection, log_reader) = (open()?, open()?);
         let processes = ProcessRegistry::new(folder.join("owners"));
+        // Here too, because most commands receive no messages: their lock files would remain until a worker starts.
+        sqlite_queue::release_ended(&connection, &processes).map_err(database_error)?;
         let process = ProcessLock::register(&processes).map_err(io(&folder.join("owners")))?;
         FileObjects::remove_stale(&folder.join("tmp"), &processes).map_err(io(&folder.join("tmp")))?;
         drop(setup_lock);
         let objects = Arc::new(FileObjects::new(folder.join("objects"), folder.join("tmp"), process.name()));
         Ok(Self {
-            store: Arc::new(SqliteStore::new(database.clone(), log_reader)),
-            platform: Arc::new(FolderPlatformClient::new(database.clone(), Arc::clone(&objects))),
+            store: Arc::new(SqliteStore::new(connection.clone(), log_reader)),
+            platform: Arc::new(FolderPlatformClient::new(connection.clone(), Arc::clone(&objects))),
             objects,
-            queue: Arc::new(SqliteQueue::new(database.clone(), process, processes, config)),
-            submitter: UploadSubmitter::new(database),
-            publisher: Arc::new(FilePublisher::new(folder.join("published.jsonl"))),
+            queue: Arc::new(SqliteQueue::new(connection.clone(), process, processes, config.queue)),
+            submitter: UploadSubmitter::new(connection),
+            publisher: Arc::new(FilePublisher::new(folder.join("published.jsonl"), config.published)),
         })
     }
 }

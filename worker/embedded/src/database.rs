@@ -100,6 +100,15 @@ impl Database {
         }
     }
 
+    /// Like [`Database::write`] with [`Durability::Crash`], for callers outside of asynchronous code.
+    pub fn write_blocking<T>(
+        &self,
+        work: impl FnOnce(&Transaction<'_>) -> Result<T, DatabaseError>,
+    ) -> Result<T, DatabaseError> {
+        let mut shared = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        shared.run(Access::Write(Durability::Crash), BUSY_TIMEOUT, &mut Some(work))
+    }
+
     /// Like [`Database::write`], for work that takes long and can be repeated after a power loss.
     pub async fn write_long<T, E>(
         &self,

@@ -15,7 +15,7 @@ use sha2::{Digest, Sha256};
 use sparks_domain::Timestamp;
 use sparks_engine::{Content, DependencyError, Object, ObjectEntry, Objects, ObjectsError, PutMode, object_key};
 
-use crate::process_registry::ProcessRegistry;
+use crate::{durable_files, process_registry::ProcessRegistry};
 
 /// A bucket in a folder.
 #[derive(Clone)]
@@ -134,16 +134,13 @@ impl ObjectFolder {
     fn create_parents(&self, path: &Path) -> io::Result<()> {
         let parents: Vec<&Path> = path.ancestors().skip(1).take_while(|folder| *folder != self.objects).collect();
         for folder in parents.into_iter().rev() {
-            match fs::create_dir(folder) {
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                result => result?,
-            }
+            durable_files::create_folder(folder)?;
         }
         Ok(())
     }
 
-    /// Writes and syncs a temporary file, then renames it, so that readers see the complete object or none. The folder is not
-    /// synced: journaling file systems keep the order of operations, so the rename is durable once the later commit is.
+    /// Writes and syncs a temporary file, then renames it, so that readers see the complete object or none. It is durable before it is
+    /// reported as stored, because a commit refers to it.
     fn write(&self, path: &Path, body: &[u8], mode: PutMode) -> io::Result<bool> {
         let temporary =
             self.temporary.join(format!("{}.{}", self.process, self.file_count.fetch_add(1, Ordering::Relaxed)));
@@ -153,7 +150,7 @@ impl ObjectFolder {
             file.write_all(body).and_then(|()| file.sync_data()).and_then(|()| self.place(&temporary, path, mode));
         // Only a rename removes the temporary file.
         if !matches!((&stored, mode), (Ok(_), PutMode::Replace)) {
-            fs::remove_file(&temporary)?;
+            let _ = fs::remove_file(&temporary); // renamed already if only the sync of the folder failed
         }
         stored
     }
@@ -162,9 +159,9 @@ impl ObjectFolder {
     fn place(&self, temporary: &Path, path: &Path, mode: PutMode) -> io::Result<bool> {
         self.create_parents(path)?;
         let result = match mode {
-            PutMode::Replace => fs::rename(temporary, path),
+            PutMode::Replace => durable_files::rename(temporary, path),
             // Unlike a rename, a hard link never replaces a file.
-            PutMode::IfAbsent => fs::hard_link(temporary, path),
+            PutMode::IfAbsent => durable_files::hard_link(temporary, path),
         };
         match result {
             Err(error) if mode == PutMode::IfAbsent && error.kind() == io::ErrorKind::AlreadyExists => Ok(false),

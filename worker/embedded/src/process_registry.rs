@@ -2,10 +2,12 @@
 //! ends for any reason, so that its leases and temporary files can be cleaned up at once.
 
 use std::{
+    collections::BTreeSet,
     fs::{self, File, TryLockError},
     io,
     path::PathBuf,
     process,
+    sync::{Arc, Mutex, PoisonError},
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
@@ -18,6 +20,8 @@ const MAX_REGISTRATION: Duration = Duration::from_secs(60);
 #[derive(Debug, Clone)]
 pub(crate) struct ProcessRegistry {
     folder: PathBuf,
+    /// Processes whose lock could not be checked the last time. Each is logged once, although locks are checked several times a second.
+    unknown: Arc<Mutex<BTreeSet<String>>>,
 }
 
 /// The registration of this process, which ends when dropped.
@@ -30,15 +34,25 @@ pub(crate) struct ProcessLock {
 impl ProcessRegistry {
     /// Creates the registry over the lock files in this folder.
     pub fn new(folder: PathBuf) -> Self {
-        Self { folder }
+        Self { folder, unknown: Arc::default() }
     }
 
-    /// Returns whether the process has ended.
+    /// Returns whether the process has ended for certain: its lock file is absent, or not locked. A lock file that cannot be checked,
+    /// such as with too many open files, is no proof: the process may be working on its messages.
     pub fn has_ended(&self, name: &str) -> bool {
-        let Ok(file) = File::open(self.folder.join(name)) else { return true };
-        match file.try_lock() {
-            Ok(()) => true,
-            Err(TryLockError::WouldBlock | TryLockError::Error(_)) => false,
+        let lock = File::open(self.folder.join(name)).map_err(TryLockError::Error).and_then(|file| file.try_lock());
+        let mut unknown = self.unknown.lock().unwrap_or_else(PoisonError::into_inner);
+        match lock {
+            Err(TryLockError::Error(error)) if error.kind() != io::ErrorKind::NotFound => {
+                if unknown.insert(name.to_owned()) {
+                    tracing::warn!(process = name, %error, "failed to check whether a process has ended; its leases are kept");
+                }
+                false
+            }
+            lock => {
+                unknown.remove(name);
+                !matches!(lock, Err(TryLockError::WouldBlock))
+            }
         }
     }
 

@@ -10,6 +10,7 @@ use sparks_engine::{Cause, DeadLetter, DeadLetters, Delivery, MessageId, Queue, 
 
 use crate::{
     database::{Database, DatabaseError, Durability},
+    dead_letter_retention::DeadLetterRetention,
     process_registry::{ProcessLock, ProcessRegistry},
 };
 
@@ -19,6 +20,7 @@ pub struct SqliteQueue {
     process: ProcessLock,
     processes: ProcessRegistry,
     config: QueueConfig,
+    retention: DeadLetterRetention,
 }
 
 /// Configuration of the queue.
@@ -28,6 +30,8 @@ pub struct QueueConfig {
     pub visibility_timeout: Duration,
     /// Number of receives without settlement after which a message is dead-lettered.
     pub max_crashes: u32,
+    /// Time after which dead letters are deleted; `None` keeps them.
+    pub dead_letter_retention: Option<Duration>,
 }
 
 impl SqliteQueue {
@@ -37,7 +41,8 @@ impl SqliteQueue {
         processes: ProcessRegistry,
         config: QueueConfig,
     ) -> Self {
-        Self { database, process, processes, config }
+        let retention = DeadLetterRetention::new(config.dead_letter_retention);
+        Self { database, process, processes, config, retention }
     }
 
     /// Returns the messages from `first` to `last` that are not settled.
@@ -68,15 +73,7 @@ impl SqliteQueue {
             return Ok(());
         }
         let owners = ended.clone();
-        self.database
-            .write(Durability::Crash, move |tx| {
-                for owner in &owners {
-                    tx.execute("UPDATE messages SET owner = NULL, visible = 0 WHERE owner = ?", [owner])
-                        .map_err(DatabaseError::from)?;
-                }
-                Ok::<(), QueueError>(())
-            })
-            .await?;
+        self.database.write(Durability::Crash, move |tx| Ok::<_, QueueError>(release_leases(tx, &owners)?)).await?;
         ended.iter().for_each(|process| self.processes.remove(process));
         Ok(())
     }
@@ -91,6 +88,7 @@ impl Queue for SqliteQueue {
 
     async fn receive(&self, most: usize) -> Result<Vec<Delivery>, QueueError> {
         self.release_ended().await?;
+        self.retention.apply(&self.database, now()).await?;
         // A read does not block other processes; only a lease needs a write transaction.
         if !self.database.read(|tx| Ok::<_, QueueError>(has_visible(tx)?)).await? {
             return Ok(Vec::new());
@@ -170,6 +168,22 @@ impl SqliteQueue {
             })
             .await
     }
+}
+
+/// Releases the leases of processes that have ended, and removes their lock files.
+pub(crate) fn release_ended(database: &Database, processes: &ProcessRegistry) -> Result<(), DatabaseError> {
+    let ended = processes.ended();
+    if !ended.is_empty() {
+        database.write_blocking(|tx| release_leases(tx, &ended))?;
+        ended.iter().for_each(|process| processes.remove(process));
+    }
+    Ok(())
+}
+
+fn release_leases(tx: &Transaction<'_>, owners: &[String]) -> Result<(), DatabaseError> {
+    let mut release = tx.prepare_cached("UPDATE messages SET owner = NULL, visible = 0 WHERE owner = ?")?;
+    owners.iter().try_for_each(|owner| release.execute([owner]).map(drop))?;
+    Ok(())
 }
 
 /// Sends a message unless it is in the queue.

@@ -2,9 +2,12 @@
 
 use std::{
     ffi::{OsStr, OsString},
-    fs, io,
+    fs::{self, File},
+    io::{self, Write},
     path::{Path, PathBuf},
 };
+
+use sparks_embedded::durable_files;
 
 use super::file_fingerprint::FileFingerprint;
 
@@ -36,7 +39,7 @@ impl OutputFolders {
 
     /// Creates the folders and the inbox if they are missing.
     pub fn create(&self) -> io::Result<()> {
-        NAMES.iter().try_for_each(|name| fs::create_dir_all(self.inbox.join(name)))
+        NAMES.iter().try_for_each(|name| durable_files::create_folders(&self.inbox.join(name)))
     }
 
     /// Moves the file and returns its new path; `None` if its fingerprint has changed. Uses a rename, so that the file
@@ -57,12 +60,14 @@ impl OutputFolders {
         let to = self.free_path(top, path)?;
         let reason_file = reason.map(|reason| (reason_path(&to), reason));
         if let Some((file, reason)) = &reason_file {
-            fs::write(file, format!("{reason}\n"))?;
+            let mut file = File::create(file)?;
+            file.write_all(format!("{reason}\n").as_bytes()).and_then(|()| file.sync_data())?;
         }
-        match fs::rename(path, &to) {
+        match durable_files::rename(path, &to) {
             Ok(()) => Ok(Some(to)),
             Err(error) => {
-                if let Some((file, _)) = reason_file {
+                // It exists if only the sync of the folder failed.
+                if let Some((file, _)) = reason_file.filter(|_| !to.exists()) {
                     let _ = fs::remove_file(file);
                 }
                 if error.kind() == io::ErrorKind::NotFound { Ok(None) } else { Err(error) }
@@ -73,11 +78,11 @@ impl OutputFolders {
     /// Returns a path that is unused, as is the path of its reason file.
     fn free_path(&self, top: &str, path: &Path) -> io::Result<PathBuf> {
         let top = self.inbox.join(top);
-        fs::create_dir_all(&top)?;
+        durable_files::create_folders(&top)?;
         let below = path.strip_prefix(&self.inbox).ok().and_then(Path::parent).unwrap_or(Path::new(""));
         let folder = top.join(below);
         // If a file has the name of the subfolder, the top folder is used.
-        let folder = if fs::create_dir_all(&folder).is_ok() { folder } else { top };
+        let folder = if durable_files::create_folders(&folder).is_ok() { folder } else { top };
         let mut number = 0;
         loop {
             let candidate = folder.join(numbered(path.file_name().unwrap_or_default(), number));

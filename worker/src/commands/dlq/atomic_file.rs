@@ -7,6 +7,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use sparks_embedded::durable_files;
+
 /// Writes to a temporary file, which `finish` renames to the target. Until then an existing target stays as it is, and a
 /// failure leaves no temporary file.
 pub struct AtomicFile {
@@ -24,11 +26,11 @@ impl AtomicFile {
         Ok(Self { path: path.to_owned(), file: BufWriter::new(File::create(&temporary)?), temporary })
     }
 
-    /// Replaces the target.
+    /// Replaces the target. It then survives a power failure.
     pub fn finish(mut self) -> io::Result<()> {
         self.file.flush()?;
         self.file.get_ref().sync_data()?;
-        fs::rename(&self.temporary, &self.path)
+        durable_files::rename(&self.temporary, &self.path)
     }
 }
 
