@@ -199,6 +199,8 @@ pub fn consolidator(
             BackendKind::Aws => Duration::from_secs(settings.queue.visibility_timeout_seconds),
             BackendKind::Embedded => Duration::ZERO,
         },
+        // A thread of its own, so that photos do not wait.
+        cpu: CpuPool::new(1),
     };
     let (store, objects) = (Arc::clone(&backend.store), Arc::clone(&backend.objects));
     let publisher: Arc<dyn Publisher> =

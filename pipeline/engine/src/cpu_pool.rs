@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 ///
 /// The threads are the pool's own: allocators cache freed memory per thread, so heavy work spread over the many threads of the
 /// runtime's blocking pool would retain one photo's worth of memory on each.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct CpuPool(Option<mpsc::Sender<Task>>);
 
 type Task = Box<dyn FnOnce() + Send>;

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use sparks_domain::{Event, EventId, PersonId, Projection};
-use sparks_engine::{ConsolidationConfig, Consolidator, GalleryIndex, Maintenance, MergeError, Rebuilder, Store};
+use sparks_engine::{ConsolidationConfig, Consolidator, CpuPool, GalleryIndex, Maintenance, MergeError, Rebuilder, Store};
 
 use crate::{
     photo_content::{PhotoContent, scale},
@@ -24,6 +24,7 @@ impl Operator<'_> {
             projection: Projection::default(),
             actor: "operator".into(),
             index_lag: world.plan.index_lag,
+            cpu: CpuPool::inline(),
         };
         let (objects, publisher) = (Arc::new(world.objects_for("operator")), Arc::new(world.publisher_for("operator")));
         let store = store as Arc<dyn Maintenance>;

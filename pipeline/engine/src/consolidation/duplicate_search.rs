@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, mem, sync::Arc};
 
 use sparks_domain::{Consolidation, ConsolidationSearch, PersonId};
 
-use super::{Consolidator, MergeError, on_cpu_thread};
+use super::{Consolidator, MergeError};
 
 /// The comparisons of faces per step: tens of milliseconds of CPU time.
 const STEP: usize = 500_000;
@@ -47,7 +47,7 @@ impl Consolidator {
         search.phase = match mem::replace(&mut search.phase, Phase::Start) {
             Phase::Start => self.start_comparison(search).await?,
             Phase::Compare(mut searches, mut found) => {
-                on_cpu_thread(move || {
+                self.on_cpu(move || {
                     let result = searches.last_mut().map(|search| search.step(STEP));
                     if let Some(Some(result)) = result {
                         searches.pop();
@@ -87,7 +87,7 @@ impl Consolidator {
         });
         let co_occurrences = self.store.co_occurrences(members.as_ref()).await?;
         let (fresh, scale) = (search.fresh.clone(), self.config.scale);
-        on_cpu_thread(move || {
+        self.on_cpu(move || {
             let merges = people.merges();
             let seen_together = co_occurrences.iter().map(|(a, b)| (merges.current(*a), merges.current(*b)));
             let apart: BTreeSet<_> = seen_together.chain(merges.undone_pairs()).filter(|(a, b)| a != b).collect();

@@ -15,7 +15,7 @@ use std::{
 use sparks_domain::{EventId, IdentityHead, PersonId, PersonRegistry, Policy, Projection, RecordedEvent, Scale};
 
 use crate::{
-    Clock, CommitError, DependencyError, GalleryIndex, IndexError, Maintenance, Objects, ObjectsError, Publisher,
+    Clock, CommitError, CpuPool, DependencyError, GalleryIndex, IndexError, Maintenance, Objects, ObjectsError, Publisher,
     StoreError, photo_rows::PhotoRows, stages::event_notifications,
 };
 
@@ -55,6 +55,8 @@ pub struct ConsolidationConfig {
     pub actor: String,
     /// The maximum time that an index of the table lags behind it.
     pub index_lag: Duration,
+    /// The threads on which faces are compared.
+    pub cpu: CpuPool,
 }
 
 /// Errors returned when merging persons.
@@ -159,6 +161,12 @@ impl Consolidator {
         (Arc::clone(&state.people), state.identity.clone())
     }
 
+    /// Runs CPU-bound work on the CPU pool, because it would block the asynchronous runtime.
+    async fn on_cpu<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T, MergeError> {
+        let failed = |error| DependencyError::Unavailable(format!("failed to compare faces: {error}"));
+        self.config.cpu.run(work).await.map_err(|error| StoreError::from(failed(error)).into())
+    }
+
     fn photo_rows(&self) -> PhotoRows<'_> {
         PhotoRows { store: self.store.as_ref(), projection: self.config.projection }
     }
@@ -174,14 +182,6 @@ impl MergeError {
                 | Self::Commit(CommitError::Store(StoreError::Dependency(_)))
         )
     }
-}
-
-/// Runs CPU-bound work on a thread of its own, because it would block the asynchronous runtime.
-async fn on_cpu_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, MergeError> {
-    let done = tokio::task::spawn_blocking(work).await;
-    done.map_err(|error| {
-        StoreError::from(DependencyError::Unavailable(format!("failed to compare faces: {error}"))).into()
-    })
 }
 
 impl From<IndexError> for MergeError {

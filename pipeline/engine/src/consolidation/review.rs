@@ -7,7 +7,7 @@ use sparks_domain::{
     Reviewer, review,
 };
 
-use super::{ConsolidationConfig, Consolidator, MergeError, PAGE, on_cpu_thread};
+use super::{ConsolidationConfig, Consolidator, MergeError, PAGE};
 use crate::{Commit, CommitError, DecidedFace, FaceSearch, PhotoGuard};
 
 /// The number of pages per batch, so that other work does not wait for long.
@@ -107,7 +107,7 @@ impl Consolidator {
         let mut reviewed = Vec::new();
         for photos in photos.chunks(PHOTOS) {
             let (photos, gallery, config) = (photos.to_vec(), self.reviewed_gallery(), self.config.clone());
-            reviewed.extend(on_cpu_thread(move || gallery.review(photos, &config)).await?);
+            reviewed.extend(self.on_cpu(move || gallery.review(photos, &config)).await?);
         }
         Ok(reviewed)
     }
