@@ -85,3 +85,4 @@ mod sigkill;
 mod sparks;
 #[path = "scenarios/tail.rs"]
 mod tail;
+mod unreadable_log;

@@ -49,7 +49,7 @@ async fn run(world: &World, name: &str) -> Result<(), StoreError> {
     let pipeline = Arc::new(Pipeline::new(ports, CpuPool::inline(), config));
     let config = ConsumerConfig {
         visibility_timeout: VISIBILITY_TIMEOUT,
-        retry_policy: RetryPolicy { max_attempts: 8, prerequisite_timeout: Duration::from_secs(3600) },
+        retry_policy: RetryPolicy { max_attempts: 1000, prerequisite_timeout: Duration::from_secs(3600) },
     };
     let receive_loop = ReceiveLoop {
         consumer: Consumer::new(Arc::new(world.queue_for(name)), pipeline, config),
