@@ -348,6 +348,8 @@ pub struct Queue {
     pub max_crashes: u32,
     /// Seconds a message waits for a missing prerequisite before it is dead-lettered.
     pub prerequisite_timeout_seconds: u64,
+    /// Days after which a dead letter in a data folder is deleted; 0 means never.
+    pub dead_letter_retention_days: u64,
 }
 
 /// Event notifications.
@@ -358,6 +360,10 @@ pub struct Publish {
     pub thumbnails: bool,
     /// Whether the events of the event log are published.
     pub events: bool,
+    /// Size in MiB from which the file of notifications is replaced; 0 means without limit.
+    pub max_file_mib: u64,
+    /// Days after which a notification in a data folder may be removed; 0 means never.
+    pub retention_days: u64,
 }
 
 /// Prices in USD.

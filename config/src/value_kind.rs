@@ -60,6 +60,8 @@ impl ValueKind {
             "queue.visibility_timeout_seconds" => Integer(1..=43_200),
             "queue.max_attempts" | "queue.max_crashes" => Integer(1..=1000),
             "queue.prerequisite_timeout_seconds" => Integer(0..=1_209_600),
+            "queue.dead_letter_retention_days" | "publish.retention_days" => Integer(0..=36_500),
+            "publish.max_file_mib" => Integer(0..=1 << 20),
             "publish.thumbnails" | "publish.events" | "run.inbox" | "decoder.isolate" => Boolean,
             "run.grace_seconds" => Integer(0..=3600),
             key if key.starts_with("prices.") => Float(0.0..=1000.0),

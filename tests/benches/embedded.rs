@@ -19,9 +19,9 @@ use std::{
 
 use photo::Arrival;
 use rustix::time::{ClockId, clock_gettime};
-use sparks_embedded::{Embedded, QueueConfig, Submission};
+use sparks_embedded::{Embedded, Submission};
 use sparks_engine::{ArrivalOrder, Pipeline, Queue, Settlement};
-use sparks_tests::worker::photos_in;
+use sparks_tests::worker::{FOLDER_CONFIG, photos_in};
 
 const SMALL: usize = 1_000;
 const ROUNDS: usize = 20;
@@ -79,7 +79,7 @@ struct Store {
 
 impl Store {
     async fn open(folder: &Path) -> Self {
-        let backend = Embedded::open(folder, queue_config()).unwrap();
+        let backend = Embedded::open(folder, FOLDER_CONFIG).unwrap();
         let pipeline = photo::pipeline(Arc::clone(&backend.store) as Arc<_>).await;
         Self { backend, pipeline, arrival_order: ArrivalOrder::default() }
     }
@@ -94,10 +94,6 @@ impl Store {
         }
         self.backend.queue.settle(delivery, Settlement::Acknowledge).await.unwrap();
     }
-}
-
-fn queue_config() -> QueueConfig {
-    QueueConfig { visibility_timeout: Duration::from_secs(60), max_crashes: 25 }
 }
 
 fn cpu_time() -> Duration {

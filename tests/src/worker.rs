@@ -3,7 +3,7 @@
 use std::{path::Path, sync::Arc, time::Duration};
 
 use sparks_domain::{ImageId, PersonId, Policy, Projection, Threshold};
-use sparks_embedded::{Embedded, FileObjects, QueueConfig, Submission};
+use sparks_embedded::{Embedded, FileObjects, FolderConfig, PublishedRetention, QueueConfig, Submission};
 use sparks_engine::{
     ArrivalOrder, ArrivalSlot, Clock, ConsolidationConfig, Consolidator, Content, CpuPool, Failure, GalleryIndex,
     Maintenance, MalformedMessage, NoMeter, Objects, OnCpu, PhotoRef, Pipeline, PipelineConfig, Ports, PublishConfig,
@@ -23,10 +23,22 @@ use crate::{
 /// The bucket's name in messages.
 pub const BUCKET: &str = "local";
 
-/// Opens a data folder with a visibility timeout that outlasts every test.
+/// A configuration with a visibility timeout that outlasts every test, and without retention.
+pub const FOLDER_CONFIG: FolderConfig = FolderConfig {
+    queue: QueueConfig { visibility_timeout: Duration::from_secs(60), max_crashes: 25, dead_letter_retention: None },
+    published: PublishedRetention { max_file_bytes: None, max_age: None },
+};
+
+/// Returns [`FOLDER_CONFIG`] with a changed configuration of the queue.
+pub fn with_queue(change: impl FnOnce(&mut QueueConfig)) -> FolderConfig {
+    let mut config = FOLDER_CONFIG;
+    change(&mut config.queue);
+    config
+}
+
+/// Opens a data folder with [`FOLDER_CONFIG`].
 pub fn open(folder: &Path) -> Embedded {
-    let queue_config = QueueConfig { visibility_timeout: Duration::from_secs(60), max_crashes: 25 };
-    Embedded::open_or_create(folder, queue_config).expect("data folder opens")
+    Embedded::open_or_create(folder, FOLDER_CONFIG).expect("data folder opens")
 }
 
 /// Returns the image ID under which [`upload`] stores a photo.

@@ -12,7 +12,7 @@ use std::{
 use anyhow::Context;
 use sparks_config::{Backend as BackendKind, Loaded, Settings, TaggingKey as TaggingSetting};
 use sparks_domain::{Projection, TaggingKey};
-use sparks_embedded::{Embedded, QueueConfig};
+use sparks_embedded::{Embedded, FolderConfig, PublishedRetention, QueueConfig};
 use sparks_engine::{
     Clock, ConsolidationConfig, Consolidator, CpuPool, GalleryIndex, ImageProcessor, NoPublisher, Pipeline,
     PipelineConfig, Ports, PublishConfig, Publisher, Rebuilder, RetryPolicy, SnapshotStore, Store, SystemClock,
@@ -62,7 +62,7 @@ pub async fn open(settings: &Settings) -> anyhow::Result<Backend> {
     match settings.backend {
         BackendKind::Aws => cloud::open(settings).await,
         BackendKind::Embedded => {
-            let folder = Embedded::open(&settings.data, queue_timing(settings)).map_err(|error| match error {
+            let folder = Embedded::open(&settings.data, folder_config(settings)).map_err(|error| match error {
                 sparks_embedded::OpenError::Missing(_) => UsageError(error.to_string()).into(),
                 error => anyhow::Error::new(error).context("failed to open the data folder"),
             })?;
@@ -77,7 +77,7 @@ pub async fn open_or_create(settings: &Settings) -> anyhow::Result<Backend> {
         BackendKind::Aws => cloud::open(settings).await,
         BackendKind::Embedded => {
             let context = || "failed to open the data folder; choose another with --data";
-            let folder = Embedded::open_or_create(&settings.data, queue_timing(settings)).with_context(context)?;
+            let folder = Embedded::open_or_create(&settings.data, folder_config(settings)).with_context(context)?;
             Ok(Backend::in_folder(Arc::new(folder), settings.data.display().to_string()))
         }
     }
@@ -88,12 +88,21 @@ fn optional(text: &str) -> Option<String> {
     Some(text.trim().to_owned()).filter(|text| !text.is_empty())
 }
 
-/// Returns the visibility timeout and crash limit of the queue in a data folder.
-fn queue_timing(settings: &Settings) -> QueueConfig {
-    let queue = &settings.queue;
-    QueueConfig {
-        visibility_timeout: Duration::from_secs(queue.visibility_timeout_seconds),
-        max_crashes: queue.max_crashes,
+/// Returns the configuration of a data folder.
+fn folder_config(settings: &Settings) -> FolderConfig {
+    let (queue, publish) = (&settings.queue, &settings.publish);
+    // 0 means without limit.
+    let days = |days: u64| (days > 0).then(|| Duration::from_secs(days * 86_400));
+    FolderConfig {
+        queue: QueueConfig {
+            visibility_timeout: Duration::from_secs(queue.visibility_timeout_seconds),
+            max_crashes: queue.max_crashes,
+            dead_letter_retention: days(queue.dead_letter_retention_days),
+        },
+        published: PublishedRetention {
+            max_file_bytes: (publish.max_file_mib > 0).then_some(publish.max_file_mib << 20),
+            max_age: days(publish.retention_days),
+        },
     }
 }
 

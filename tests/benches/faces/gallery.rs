@@ -4,8 +4,9 @@ use std::{hint::black_box, sync::Arc, time::Instant};
 
 use rusqlite::Connection;
 use sparks_domain::{Gallery, PersonId, Signature};
-use sparks_embedded::{Embedded, QueueConfig};
+use sparks_embedded::Embedded;
 use sparks_engine::GalleryIndex;
+use sparks_tests::worker::FOLDER_CONFIG;
 
 const DIMENSIONS: usize = 640;
 const TEMPLATES_PER_PERSON: usize = 5;
@@ -33,12 +34,11 @@ pub fn search(rounds: usize) {
 /// Measures loading the gallery of a store with many templates, including opening the store.
 pub fn load(templates: usize) {
     let folder = tempfile::tempdir().unwrap();
-    let queue_config = QueueConfig { visibility_timeout: std::time::Duration::from_secs(60), max_crashes: 25 };
-    drop(Embedded::open_or_create(folder.path(), queue_config).unwrap());
+    drop(Embedded::open_or_create(folder.path(), FOLDER_CONFIG).unwrap());
     fill(&folder.path().join("sparks.db"), templates);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     let started = Instant::now();
-    let backend = Embedded::open(folder.path(), queue_config).unwrap();
+    let backend = Embedded::open(folder.path(), FOLDER_CONFIG).unwrap();
     let index = runtime.block_on(GalleryIndex::load(Arc::clone(&backend.store) as Arc<_>, 5)).unwrap();
     let seconds = started.elapsed().as_secs_f64();
     assert_eq!(index.state().gallery.len(), templates);

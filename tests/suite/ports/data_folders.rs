@@ -10,11 +10,11 @@ use std::{
     time::Duration,
 };
 
-use sparks_embedded::{Embedded, QueueConfig};
+use sparks_embedded::Embedded;
 use sparks_engine::{DeadLetters, Maintenance, Objects, Store};
 use sparks_tests::{
     contract::{LeaseDuration, OutageFixture, PlatformFixture, QueueCapabilities, QueueFixture},
-    worker::open,
+    worker::{open, with_queue},
 };
 use tempfile::TempDir;
 
@@ -69,9 +69,9 @@ impl DataFolders {
             LeaseDuration::Long => Duration::from_secs(60),
             LeaseDuration::Short => Duration::from_millis(800),
         };
-        let (folder, queue_config) = (self.fresh(), QueueConfig { visibility_timeout: visibility, max_crashes: 25 });
-        let one = Embedded::open_or_create(&folder, queue_config).unwrap();
-        let other = Embedded::open_or_create(&folder, queue_config).unwrap();
+        let (folder, config) = (self.fresh(), with_queue(|queue| queue.visibility_timeout = visibility));
+        let one = Embedded::open_or_create(&folder, config).unwrap();
+        let other = Embedded::open_or_create(&folder, config).unwrap();
         let dead_letters = Arc::clone(&one.queue) as Arc<dyn DeadLetters>;
         QueueFixture {
             queue: one.queue,

@@ -6,13 +6,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-use sparks_embedded::{Embedded, QueueConfig};
+use sparks_embedded::Embedded;
 use sparks_engine::{
     Content, DeadLetters, DependencyError, Objects, ObjectsError, PutMode, Queue, QueueError, Settlement, Store,
 };
 use sparks_tests::{
     contract::{self, LeaseDuration, QueueFixture},
-    worker::open,
+    worker::{open, with_queue},
 };
 
 use super::data_folders::DataFolders;
@@ -174,8 +174,7 @@ async fn opening_a_folder_removes_the_lock_files_of_ended_processes() {
 async fn a_message_that_kills_its_workers_is_dead_lettered() {
     let folders = DataFolders::new();
     let folder = folders.fresh();
-    let queue_config = QueueConfig { visibility_timeout: Duration::from_secs(60), max_crashes: 3 };
-    let open = || Embedded::open_or_create(&folder, queue_config).unwrap();
+    let open = || Embedded::open_or_create(&folder, with_queue(|queue| queue.max_crashes = 3)).unwrap();
     open().queue.send("deadly", "d").await.unwrap();
     for receives in 1..=3 {
         let received = open().queue.receive(1).await.unwrap();

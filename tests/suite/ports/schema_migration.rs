@@ -8,7 +8,7 @@ use std::{
 use rusqlite::{Connection, params};
 use serde_json::json;
 use sparks_domain::{Event, FaceId, Lane, PhotoProcessed, Position, Seq, Verdict};
-use sparks_embedded::{Embedded, QueueConfig};
+use sparks_embedded::Embedded;
 use sparks_engine::{Checkpoint, DeadLetters, Maintenance, Queue, Settlement, Store, TemplateScope, Templates};
 use sparks_tests::{
     album::{Photo, photo},
@@ -16,7 +16,7 @@ use sparks_tests::{
     platform_actions::send,
     samples::{image, person, processed, stored_face, time},
     snapshot::read_log,
-    worker::{consolidator, drain, open, persons_in, rebuilder, upload},
+    worker::{FOLDER_CONFIG, consolidator, drain, open, persons_in, rebuilder, upload},
 };
 
 use super::data_folders::DataFolders;
@@ -207,8 +207,7 @@ fn a_folder_of_a_later_schema_is_refused_and_not_changed() {
     let folder = folder_of_schema_1(&folders);
     connect(&folder).pragma_update(None, "user_version", 4).unwrap();
     let before = rows(&connect(&folder), "faces");
-    let queue_config = QueueConfig { visibility_timeout: std::time::Duration::from_secs(60), max_crashes: 25 };
-    let refused = Embedded::open(&folder, queue_config).err().expect("opening fails").to_string();
+    let refused = Embedded::open(&folder, FOLDER_CONFIG).err().expect("opening fails").to_string();
     assert!(refused.contains("schema 4") && refused.contains("supports schema 3"), "{refused}");
     assert_eq!((version(&connect(&folder)), rows(&connect(&folder), "faces")), (4, before));
 }

@@ -176,3 +176,33 @@ fn drop_removes_dead_letters_and_export_keeps_a_copy() {
     assert_eq!(sparks.json(["dlq", "drop", "--all"])["dropped"], 2);
     assert_eq!((ids(&sparks, &[]).len(), queued(&sparks)), (0, 0));
 }
+
+#[test]
+fn expired_dead_letters_are_deleted_and_logged_with_their_causes() {
+    let sparks = with_dead_letters();
+    let (other_bucket, malformed) =
+        (ids(&sparks, &["--reason", "other-bucket"]), ids(&sparks, &["--reason", "malformed"]));
+    assert_eq!((other_bucket.len(), malformed.len()), (2, 2));
+    let age = |id: &str, days: i64| {
+        let sql = "UPDATE dead_letters SET died = died - ? WHERE id = ?";
+        sparks.database().execute(sql, (days * 86_400_000, id.parse::<i64>().unwrap())).unwrap();
+    };
+    age(&other_bucket[0], 15);
+    age(&malformed[0], 15);
+    age(&malformed[1], 400);
+    age(&other_bucket[1], 13);
+    let drain = |retention: Option<&str>| {
+        let mut run = sparks.command(["run", "--drain", "--listen", "127.0.0.1:0", "--faces", "off"]);
+        run.envs(retention.map(|days| ("SPARKS_QUEUE_DEAD_LETTER_RETENTION_DAYS", days)));
+        String::from_utf8(run.output().unwrap().stderr).unwrap()
+    };
+    assert!(!drain(None).contains("expired"), "dead letters are kept by default");
+    assert_eq!(ids(&sparks, &[]).len(), 4);
+    let log = drain(Some("14"));
+    let line =
+        log.lines().find(|line| line.contains("deleted expired dead letters")).unwrap_or_else(|| panic!("{log}"));
+    let line: Value = serde_json::from_str(line).unwrap();
+    assert_eq!((&line["level"], &line["count"], &line["retention_days"]), (&json!("warn"), &json!(3), &json!(14)));
+    assert_eq!(line["causes"], "malformed: 2, other-bucket: 1");
+    assert_eq!(ids(&sparks, &[]), other_bucket[1..]);
+}

@@ -84,6 +84,31 @@ fn follow_survives_truncation_and_replacement_of_the_file() {
 }
 
 #[test]
+fn follow_and_last_events_go_on_when_a_worker_replaces_the_file() {
+    let sparks = album();
+    let file = sparks.data().join("published.jsonl");
+    let before = published(&sparks);
+    // Lines that are no notifications, so that the next worker replaces the file at its first notification.
+    std::fs::write(&file, format!("{}{}\n", "x\n".repeat(1 << 19), before.join("\n"))).unwrap();
+    let (tail, lines) = follow(&sparks, &["--json", "-n", "1"]);
+    assert_eq!(&next(&lines), before.last().unwrap());
+    std::fs::remove_dir_all(sparks.path("album")).unwrap();
+    let photo = sparks.synth(1, 7, &["--seed", "9"]);
+    let mut ingest = sparks.command(["ingest", photo.to_str().unwrap(), "--faces", "synthetic"]);
+    assert!(ingest.env("SPARKS_PUBLISH_MAX_FILE_MIB", "1").output().unwrap().status.success());
+
+    let after = published(&sparks);
+    assert!(!after.is_empty() && after.iter().all(|line| !before.contains(line)), "the file was not replaced");
+    for line in &after {
+        assert_eq!(&next(&lines), line);
+    }
+    interrupt(tail);
+    assert!(lines.recv().is_err(), "no line is printed twice");
+    let last = sparks.text(["tail", "--json", "-n", &(before.len() + after.len()).to_string()]);
+    assert_eq!(last.lines().collect::<Vec<_>>(), before.iter().chain(&after).collect::<Vec<_>>());
+}
+
+#[test]
 fn a_closed_output_pipe_ends_follow() {
     let sparks = album();
     let mut tail = sparks.command(["tail", "-f", "-n", "1"]);

@@ -10,7 +10,8 @@ use std::{
 use sparks_engine::StoreError;
 
 use crate::{
-    FileObjects, FilePublisher, FolderPlatformClient, QueueConfig, SqliteQueue, SqliteStore, UploadSubmitter,
+    FileObjects, FilePublisher, FolderPlatformClient, PublishedRetention, QueueConfig, SqliteQueue, SqliteStore,
+    UploadSubmitter,
     database::{Database, DatabaseError},
     durable_files,
     process_registry::{ProcessLock, ProcessRegistry},
@@ -31,6 +32,15 @@ pub struct Embedded {
     pub platform: Arc<FolderPlatformClient>,
     /// Event notifications, appended to a file.
     pub publisher: Arc<FilePublisher>,
+}
+
+/// Configuration of a data folder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FolderConfig {
+    /// The queue.
+    pub queue: QueueConfig,
+    /// How long event notifications are kept.
+    pub published: PublishedRetention,
 }
 
 /// Error of opening a data folder.
@@ -61,7 +71,7 @@ pub enum OpenError {
 
 impl Embedded {
     /// Opens the data folder, which must exist.
-    pub fn open(folder: &Path, config: QueueConfig) -> Result<Self, OpenError> {
+    pub fn open(folder: &Path, config: FolderConfig) -> Result<Self, OpenError> {
         if !folder.join("sparks.db").is_file() {
             return Err(OpenError::Missing(folder.to_owned()));
         }
@@ -69,7 +79,7 @@ impl Embedded {
     }
 
     /// Opens the data folder, creating it if it does not exist.
-    pub fn open_or_create(folder: &Path, config: QueueConfig) -> Result<Self, OpenError> {
+    pub fn open_or_create(folder: &Path, config: FolderConfig) -> Result<Self, OpenError> {
         let io = |path: &Path| {
             let path = path.to_owned();
             move |source| OpenError::Io { path, source }
@@ -103,9 +113,9 @@ impl Embedded {
             store: Arc::new(SqliteStore::new(connection.clone(), log_reader)),
             platform: Arc::new(FolderPlatformClient::new(connection.clone(), Arc::clone(&objects))),
             objects,
-            queue: Arc::new(SqliteQueue::new(connection.clone(), process, processes, config)),
+            queue: Arc::new(SqliteQueue::new(connection.clone(), process, processes, config.queue)),
             submitter: UploadSubmitter::new(connection),
-            publisher: Arc::new(FilePublisher::new(folder.join("published.jsonl"))),
+            publisher: Arc::new(FilePublisher::new(folder.join("published.jsonl"), config.published)),
         })
     }
 }

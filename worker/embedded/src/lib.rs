@@ -5,6 +5,7 @@
 
 mod data_folder;
 mod database;
+mod dead_letter_retention;
 mod doctor;
 pub mod durable_files;
 mod event_log;
@@ -19,10 +20,10 @@ mod sqlite_queue;
 mod sqlite_store;
 mod upload_submitter;
 
-pub use data_folder::{Embedded, OpenError};
+pub use data_folder::{Embedded, FolderConfig, OpenError};
 pub use doctor::Doctor;
 pub use file_objects::FileObjects;
-pub use file_publisher::FilePublisher;
+pub use file_publisher::{FilePublisher, PublishedRetention};
 pub use folder_platform_client::FolderPlatformClient;
 pub use sqlite_queue::{QueueConfig, SqliteQueue};
 pub use sqlite_store::SqliteStore;

@@ -10,6 +10,7 @@ use sparks_engine::{Cause, DeadLetter, DeadLetters, Delivery, MessageId, Queue, 
 
 use crate::{
     database::{Database, DatabaseError, Durability},
+    dead_letter_retention::DeadLetterRetention,
     process_registry::{ProcessLock, ProcessRegistry},
 };
 
@@ -19,6 +20,7 @@ pub struct SqliteQueue {
     process: ProcessLock,
     processes: ProcessRegistry,
     config: QueueConfig,
+    retention: DeadLetterRetention,
 }
 
 /// Configuration of the queue.
@@ -28,6 +30,8 @@ pub struct QueueConfig {
     pub visibility_timeout: Duration,
     /// Number of receives without settlement after which a message is dead-lettered.
     pub max_crashes: u32,
+    /// Time after which dead letters are deleted; `None` keeps them.
+    pub dead_letter_retention: Option<Duration>,
 }
 
 impl SqliteQueue {
@@ -37,7 +41,8 @@ impl SqliteQueue {
         processes: ProcessRegistry,
         config: QueueConfig,
     ) -> Self {
-        Self { database, process, processes, config }
+        let retention = DeadLetterRetention::new(config.dead_letter_retention);
+        Self { database, process, processes, config, retention }
     }
 
     /// Returns the messages from `first` to `last` that are not settled.
@@ -83,6 +88,7 @@ impl Queue for SqliteQueue {
 
     async fn receive(&self, most: usize) -> Result<Vec<Delivery>, QueueError> {
         self.release_ended().await?;
+        self.retention.apply(&self.database, now()).await?;
         // A read does not block other processes; only a lease needs a write transaction.
         if !self.database.read(|tx| Ok::<_, QueueError>(has_visible(tx)?)).await? {
             return Ok(Vec::new());

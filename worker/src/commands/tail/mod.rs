@@ -27,7 +27,8 @@ pub async fn run(global: &Global, args: TailArgs, output: &mut Output) -> anyhow
     let settings = wiring::settings(global, &[])?.settings;
     let backend = wiring::open(&settings).await?;
     let instead = "in the cloud, subscribe to the SNS topics aws.events_topic and aws.thumbnails_topic";
-    let mut file = FileTail::new(backend.require_folder("`sparks tail`", instead)?.publisher.path());
+    let publisher = &backend.require_folder("`sparks tail`", instead)?.publisher;
+    let mut file = FileTail::new(publisher.path(), publisher.previous_path());
     for notification in file.last(args.number, |line| parse(line, &args.types))? {
         notification.print(output)?;
     }
