@@ -1,17 +1,13 @@
 //! Every route of event notifications from the bucket to the queue gives the same rows as a data folder.
 
-use std::{
-    path::Path,
-    process::{Command, Stdio},
-    time::Duration,
-};
+use std::{fs::File, path::Path, process::Command};
 
 use serde_json::Value;
 use sparks_engine::Objects;
 use sparks_tests::binary::binary;
 
 use super::{
-    account::{Account, without_times},
+    account::{Account, eventually, without_times},
     platform_api::platform,
 };
 
@@ -123,8 +119,10 @@ async fn a_photo_waits_for_its_row() {
     for (row, bytes) in &album.photos {
         account.put(row["s3Key"].as_str().unwrap(), bytes.clone()).await;
     }
-    let worker = account.command(["run", "--drain"]).stderr(Stdio::null()).spawn().unwrap();
-    tokio::time::sleep(Duration::from_secs(4)).await;
+    let log = account.path("worker.log");
+    let worker = account.command(["run", "--drain"]).stderr(File::create(&log).unwrap()).spawn().unwrap();
+    let deferrals = || std::fs::read_to_string(&log).unwrap().matches("deferred: not available yet").count();
+    eventually("both photos are deferred", async || deferrals() >= album.photos.len()).await;
     for (row, _) in &album.photos {
         account.create_row(row).await;
     }

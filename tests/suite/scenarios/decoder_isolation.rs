@@ -291,7 +291,7 @@ fn signals_to_the_whole_process_group_let_photos_finish() {
 #[test]
 fn a_hanging_decoder_is_killed_and_its_photo_not_rejected() {
     let (platform, worker) = with_sleeping_decoder(&[TIGHT[0], ("SPARKS_QUEUE_MAX_ATTEMPTS", "2")]);
-    eventually("the message is a dead letter", || platform.dead_letters().len() == 1);
+    eventually("the message is a dead letter", || platform.sparks.count("dead_letters") == 1);
     let letter = platform.dead_letters().remove(0).to_string();
     assert!(
         letter.contains("is unresponsive: timeout, no output for 6 s") && letter.contains("unavailable"),

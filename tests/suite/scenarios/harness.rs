@@ -11,7 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use rusqlite::params;
+use rusqlite::{OptionalExtension, params};
 use serde_json::{Value, json};
 
 use crate::{ground_truth::truth, sparks::Sparks};
@@ -176,9 +176,11 @@ impl Platform {
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     }
 
-    /// Returns one row.
+    /// Returns one row, as `sparks items` prints it.
     pub fn item(&self, pk: &str, sk: &str) -> Option<Value> {
-        self.sparks.items().into_iter().find(|item| item["PK"] == pk && item["SK"] == sk)
+        let select = "SELECT json_set(item, '$.PK', PK, '$.SK', SK) FROM items WHERE PK = ? AND SK = ?";
+        let item = self.sparks.database().query_row(select, [pk, sk], |row| row.get::<_, String>(0)).optional();
+        item.unwrap().map(|item| serde_json::from_str(&item).unwrap())
     }
 
     /// Returns the IMAGE row of a photo.
@@ -201,8 +203,7 @@ impl Platform {
 
     /// Returns the number of messages that are neither acknowledged nor dead letters.
     pub fn unsettled(&self) -> u64 {
-        let count = "SELECT count(*) FROM messages";
-        self.sparks.database().query_row(count, [], |row| row.get::<_, i64>(0)).unwrap().cast_unsigned()
+        self.sparks.count("messages")
     }
 }
 

@@ -20,7 +20,7 @@ fn a_message_before_its_row_is_processed_once_the_row_exists() {
     assert_eq!(worker.metric("sparks_stage_seconds_count{stage=\"render\"}"), 0.0, "nothing was rendered");
 
     platform.put_image(&image);
-    within(Duration::from_secs(10), "the photo is processed", &mut || !platform.sparks.events().is_empty());
+    within(Duration::from_secs(10), "the photo is processed", &mut || platform.sparks.count("log") > 0);
     eventually("the message is settled", || platform.unsettled() == 0);
     assert_eq!(platform.persons_in(&image), ["person1"]);
     assert_eq!(platform.dead_letters().len(), 0);
@@ -39,7 +39,7 @@ fn a_missing_row_or_object_is_a_dead_letter_after_the_timeout() {
     });
     let _worker = platform.worker(&[("SPARKS_QUEUE_PREREQUISITE_TIMEOUT_SECONDS", "3")]);
     platform.send(&[created(&no_row), created(&no_object), profile.to_string()]);
-    eventually("all are dead letters", || platform.dead_letters().len() == 3);
+    eventually("all are dead letters", || platform.sparks.count("dead_letters") == 3);
     let dead_letters = platform.dead_letters();
     let mut causes: Vec<_> = dead_letters.iter().map(|letter| letter["cause"].as_str().unwrap()).collect();
     causes.sort_unstable();

@@ -110,6 +110,12 @@ impl Sparks {
         connection
     }
 
+    /// Returns the number of rows of a table of the database. Unlike a command it starts no process, which matters while a test waits.
+    pub fn count(&self, table: &str) -> u64 {
+        let count = format!("SELECT count(*) FROM {table}");
+        self.database().query_row(&count, [], |row| row.get::<_, i64>(0)).unwrap().cast_unsigned()
+    }
+
     /// Asserts that every person of the table has a crop under the key in its row.
     pub fn assert_crops(&self) {
         for person in self.items().iter().filter(|item| item["entityType"] == "PERSON") {
