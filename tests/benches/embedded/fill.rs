@@ -10,15 +10,13 @@ use sparks_domain::{
     Verdict, Version,
 };
 use sparks_embedded::Embedded;
+use sparks_tests::worker::FOLDER_CONFIG;
 
-use crate::{
-    photo::{PERSONS, face, image, signature},
-    queue_config,
-};
+use crate::photo::{PERSONS, face, image, signature};
 
 /// Creates a data folder with this many photos, of one face each, of a thousand persons.
 pub fn fill(folder: &Path, photos: usize) {
-    drop(Embedded::open_or_create(folder, queue_config()).unwrap());
+    drop(Embedded::open_or_create(folder, FOLDER_CONFIG).unwrap());
     let mut database = Connection::open(folder.join("sparks.db")).unwrap();
     database.pragma_update(None, "synchronous", "off").unwrap();
     database.pragma_update(None, "cache_size", -512 * 1024).unwrap();
