@@ -84,6 +84,12 @@ pub struct Erasure {
     pub faces: Vec<FaceId>,
 }
 
+impl Erasure {
+    /// The maximum number of photos whose faces one commit erases: every store accepts this many. A larger erasure is made in
+    /// several commits.
+    pub const MAX_PHOTOS: usize = 64;
+}
+
 impl Commit {
     /// Creates a commit without events, to which mutations may be added.
     pub fn without_events(when: Timestamp, photo: Option<PhotoGuard>) -> Self {
