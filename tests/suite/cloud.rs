@@ -28,4 +28,5 @@ mod cloud {
     mod secrets;
     mod setup;
     mod store;
+    mod throttling;
 }

@@ -215,7 +215,7 @@ impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
         let cause = match &error {
             StoreError::Dependency(error) => error.into(),
-            StoreError::Unreadable(_) => Cause::Fault,
+            StoreError::Unreadable(_) | StoreError::Refused(_) => Cause::Fault,
         };
         Self::new(cause, error)
     }
@@ -239,7 +239,9 @@ impl From<IndexError> for Failure {
             // One operation of a face service may fail while its health check succeeds: no message is to blame for that.
             IndexError::Dependency(DependencyError::Unavailable(_)) => Cause::Throttled,
             IndexError::Dependency(error) | IndexError::Store(StoreError::Dependency(error)) => error.into(),
-            IndexError::Refused(_) | IndexError::Store(StoreError::Unreadable(_)) => Cause::Fault,
+            IndexError::Refused(_) | IndexError::Store(StoreError::Unreadable(_) | StoreError::Refused(_)) => {
+                Cause::Fault
+            }
         };
         Self::new(cause, error)
     }

@@ -82,7 +82,7 @@ impl SnsPublisher {
             let Some(failure) = rejected.into_values().next() else { continue };
             let message = format!("{}: {}", failure.code, failure.message.unwrap_or_default());
             let error = AwsError::new("SNS", "PublishBatch", Some(failure.code), message);
-            match backoff.next().filter(|_| !failure.sender_fault) {
+            match backoff.next().filter(|_| !failure.sender_fault || error.is_throttled()) {
                 Some(pause) => tokio::time::sleep(pause).await,
                 None => return Err(error.with_context(&format!("topic {arn}")).into()),
             }

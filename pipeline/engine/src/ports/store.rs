@@ -217,6 +217,9 @@ pub enum StoreError {
     /// Stored data cannot be read by this version; an operator must look.
     #[error("the store holds data that this version cannot read: {0}")]
     Unreadable(String),
+    /// The store refuses the request for good, because it exceeds a limit or is invalid; an operator must look.
+    #[error("the store refuses the request: {0}")]
+    Refused(String),
 }
 
 /// Reasons why nothing was committed.
