@@ -58,6 +58,8 @@ pub enum Defect {
     DropsCoOccurrencesOnPromotion,
     PromotesBeforeCommit,
     CheckWritesEvent,
+    TruncatesFaces,
+    TruncatesErasure,
     SkipsRestOfPhoto,
     DropsEventOfFace,
     ReturnsOneCoOccurrence,
@@ -102,6 +104,8 @@ impl BrokenStore {
                 commit.identity.iter_mut().for_each(|identity| identity.counter = counter);
             }
             Defect::LosesSignatures => commit.signatures.clear(),
+            Defect::TruncatesFaces => commit.signatures.truncate(331),
+            Defect::TruncatesErasure => commit.erased.faces.truncate(50),
             Defect::MakesEveryFaceTemplate => commit.signatures.iter_mut().for_each(|face| face.template = true),
             Defect::DropsPersonOfFace => commit.signatures.iter_mut().for_each(|face| face.person = None),
             Defect::IgnoresIdentifiedFaces => commit.identified.clear(),
@@ -300,7 +304,7 @@ impl Store for BrokenStore {
 }
 
 /// Each defect and the checks that must fail.
-const DETECTED_BY: [(Defect, &[&str]); 37] = [
+const DETECTED_BY: [(Defect, &[&str]); 39] = [
     (Defect::IgnoresPhotoGuard, &["a_photo_is_committed_once", "a_changed_photo_state_rolls_the_commit_back"]),
     (
         Defect::IgnoresIdentityGuard,
@@ -347,6 +351,8 @@ const DETECTED_BY: [(Defect, &[&str]); 37] = [
     (Defect::HidesPromotionsFromReaders, &["a_promoted_template_follows_the_read_position"]),
     (Defect::PromotesBeforeCommit, &["a_failed_commit_promotes_no_face"]),
     (Defect::CheckWritesEvent, &["check_succeeds_and_changes_nothing"]),
+    (Defect::TruncatesFaces, &["a_photo_may_have_four_hundred_faces", "a_photo_may_have_a_thousand_faces"]),
+    (Defect::TruncatesErasure, &["faces_of_the_most_photos_are_erased_at_once"]),
 ];
 
 async fn failures(folders: Arc<DataFolders>, defect: Defect) -> Vec<&'static str> {
