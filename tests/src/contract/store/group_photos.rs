@@ -103,6 +103,20 @@ pub(super) async fn a_photo_may_have_a_thousand_faces(store: Arc<dyn Store>) -> 
     change_faces_of_a_photo(store.as_ref(), 1000).await
 }
 
+/// The event of such a photo may be larger than a row of a store.
+pub(super) async fn an_event_may_have_a_megabyte(store: Arc<dyn Store>) -> CheckResult {
+    let persons: Vec<u32> = (1..=4500).collect();
+    let photo = Some(PhotoGuard { image: image(1), before: None });
+    let commit = Commit { photo, events: vec![processed(&image(1), "v1", &persons)], ..empty_commit() };
+    let recorded = store.commit(&commit).await?.pop().ok_or("a commit with an event returned none")?;
+    ensure!(recorded.event.to_data().len() > 1 << 20, "the event has {} bytes", recorded.event.to_data().len());
+    let next = store.commit(&Commit { events: vec![processed(&image(2), "v1", &[1])], ..empty_commit() }).await?;
+    ensure!(store.event(&image(1), recorded.seq).await?.as_ref() == Some(&recorded), "the event was changed");
+    let log = store.read_log(&Position::default(), 10).await?;
+    ensure!(log.contains(&recorded) && log.contains(&next[0]) && log.len() == 2, "{} events in the log", log.len());
+    Ok(())
+}
+
 /// Faces of as many photos as the port promises are erased at once, together with the event that forgets their person.
 pub(super) async fn faces_of_the_most_photos_are_erased_at_once(store: Arc<dyn Store>) -> CheckResult {
     let photos = Erasure::MAX_PHOTOS as u64;

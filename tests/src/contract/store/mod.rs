@@ -47,6 +47,7 @@ where
         group_photos::{
             a_photo_may_have_four_hundred_faces,
             a_photo_may_have_a_thousand_faces,
+            an_event_may_have_a_megabyte,
             faces_of_the_most_photos_are_erased_at_once,
         },
         commit_conditions::{
