@@ -12,7 +12,7 @@ use std::{
 use serde_json::json;
 use sparks_aws::{AwsConfig, CloudResources, Connection, DynamoStore, QueueUrls, Setup, Tables};
 
-use crate::venv::interpreter;
+use crate::{dynamodb_limits, proxy::Proxy, venv::interpreter};
 
 /// The Python package of the emulator and the version that the tests were written against.
 const PACKAGE: &str = "ministack==1.5.33";
@@ -25,11 +25,17 @@ sys.argv = ['ministack']
 runpy.run_module('ministack', run_name='__main__')
 ";
 
-/// A running emulator. It stops when it is dropped.
+/// A running emulator behind a proxy that enforces limits of DynamoDB. It stops when it is dropped.
 pub struct Emulator {
-    process: Child,
-    port: u16,
+    process: Process,
+    limits: Proxy,
     created: AtomicU64,
+}
+
+/// The process of an emulator.
+struct Process {
+    child: Child,
+    port: u16,
 }
 
 impl Emulator {
@@ -39,52 +45,15 @@ impl Emulator {
     ///
     /// Panics if it cannot be installed or does not start; tests are never skipped silently.
     pub async fn start() -> Self {
-        tokio::task::spawn_blocking(Self::start_now).await.expect("start task completes")
-    }
-
-    fn start_now() -> Self {
-        let python = interpreter("emulator", PACKAGE);
-        // Another process may take the port before the emulator binds it.
-        for _ in 0..5 {
-            let port = TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("free port").port();
-            let log = std::env::temp_dir().join(format!("sparks-emulator-{port}.log"));
-            let process = Command::new(&python)
-                .args(["-c", PROGRAM])
-                .env("BIND_HOST", "127.0.0.1")
-                .env("GATEWAY_PORT", port.to_string())
-                .env("LOG_LEVEL", "ERROR")
-                .env("SERVICES", "s3,sqs,sns,dynamodb,ssm,events,sts,iam")
-                .stdin(Stdio::piped())
-                .stdout(File::create(&log).expect("log file of the emulator"))
-                .stderr(Stdio::null())
-                .spawn()
-                .expect("emulator starts");
-            let mut emulator = Self { process, port, created: AtomicU64::new(0) };
-            if emulator.wait_until_ready() {
-                let _ = std::fs::remove_file(log);
-                return emulator;
-            }
-        }
-        panic!("failed to start the emulator: timeout")
-    }
-
-    fn wait_until_ready(&mut self) -> bool {
-        let started = Instant::now();
-        while started.elapsed() < Duration::from_secs(60) {
-            if matches!(self.process.try_wait(), Ok(Some(_))) {
-                return false;
-            }
-            if health(self.port).is_some_and(|response| response.starts_with("HTTP/1.1 200")) {
-                return true;
-            }
-            std::thread::sleep(Duration::from_millis(50));
-        }
-        false
+        let process = tokio::task::spawn_blocking(Process::start).await.expect("start task completes");
+        let limits = Proxy::start(&format!("http://127.0.0.1:{}", process.port)).await;
+        limits.intercept(dynamodb_limits::refusal);
+        Self { process, limits, created: AtomicU64::new(0) }
     }
 
     /// Returns the endpoint URL.
     pub fn endpoint(&self) -> String {
-        format!("http://127.0.0.1:{}", self.port)
+        self.limits.endpoint()
     }
 
     /// Returns the environment variables for a program that uses the emulator.
@@ -216,7 +185,7 @@ impl Emulator {
             body.len()
         );
         let response = send_request(
-            self.port,
+            self.process.port,
             &format!("POST / HTTP/1.1\r\nHost: localhost\r\n{head}Connection: close\r\n\r\n{body}"),
         );
         assert!(
@@ -247,10 +216,52 @@ pub async fn connect(endpoint: &str) -> Connection {
     Connection::open(&access).await
 }
 
-impl Drop for Emulator {
+impl Process {
+    fn start() -> Self {
+        let python = interpreter("emulator", PACKAGE);
+        // Another process may take the port before the emulator binds it.
+        for _ in 0..5 {
+            let port = TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("free port").port();
+            let log = std::env::temp_dir().join(format!("sparks-emulator-{port}.log"));
+            let child = Command::new(&python)
+                .args(["-c", PROGRAM])
+                .env("BIND_HOST", "127.0.0.1")
+                .env("GATEWAY_PORT", port.to_string())
+                .env("LOG_LEVEL", "ERROR")
+                .env("SERVICES", "s3,sqs,sns,dynamodb,ssm,events,sts,iam")
+                .stdin(Stdio::piped())
+                .stdout(File::create(&log).expect("log file of the emulator"))
+                .stderr(Stdio::null())
+                .spawn()
+                .expect("emulator starts");
+            let mut process = Self { child, port };
+            if process.wait_until_ready() {
+                let _ = std::fs::remove_file(log);
+                return process;
+            }
+        }
+        panic!("failed to start the emulator: timeout")
+    }
+
+    fn wait_until_ready(&mut self) -> bool {
+        let started = Instant::now();
+        while started.elapsed() < Duration::from_secs(60) {
+            if matches!(self.child.try_wait(), Ok(Some(_))) {
+                return false;
+            }
+            if health(self.port).is_some_and(|response| response.starts_with("HTTP/1.1 200")) {
+                return true;
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        false
+    }
+}
+
+impl Drop for Process {
     fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 

@@ -4,11 +4,13 @@
 //! - Test doubles: [`fault_injection`], [`manual_clock`], [`recording_publisher`], [`stale_index_store`].
 //! - Input: [`album`], [`samples`], [`legacy_data`], [`platform_actions`], [`platform_simulator`], [`fuzz_targets`].
 //! - The system under test: [`worker`] in this process, [`binary`] as a program; [`snapshot`] compares results.
-//! - Services on this machine: [`emulator`], [`dynoxide`], [`pinecone_server`], [`rekognition_server`], and [`proxy`] in front of them.
+//! - Services on this machine: [`emulator`], [`dynoxide`], [`pinecone_server`], [`rekognition_server`], and [`proxy`] in front of them;
+//!   [`dynamodb_limits`] refuses what DynamoDB refuses and the emulator does not.
 
 pub mod album;
 pub mod binary;
 pub mod contract;
+pub mod dynamodb_limits;
 pub mod dynoxide;
 pub mod emulator;
 pub mod fault_injection;

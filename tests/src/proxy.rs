@@ -18,6 +18,7 @@ use hyper_util::{
     client::legacy::{Client, connect::HttpConnector},
     rt::{TokioExecutor, TokioIo},
 };
+use serde_json::{Value, json};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpListener,
@@ -168,10 +169,26 @@ async fn respond(state: Arc<State>, request: Request<Incoming>) -> Result<Respon
     Ok(Response::from_parts(parts, Full::from(body)))
 }
 
-/// Returns DynamoDB's response to a throttled request.
-pub fn throttled_response() -> CannedResponse {
-    let body = r#"{"__type":"com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException","message":"The level of configured provisioned throughput for the table was exceeded."}"#;
-    (400, body.to_owned())
+/// Returns DynamoDB's response to a throttled request: a transaction is cancelled, and its reasons name the item.
+pub fn throttled_response(target: &str, body: &[u8]) -> CannedResponse {
+    if target.contains(".Transact") {
+        let message = "Throughput exceeds the current capacity of your table or index. DynamoDB is automatically scaling your table or index so please try again shortly.";
+        return cancelled_transaction_response(body, 0, "ThrottlingError", message);
+    }
+    let message = "The level of configured provisioned throughput for the table was exceeded. Consider increasing your provisioning level with the UpdateTable API.";
+    dynamodb_error("ProvisionedThroughputExceededException", message)
+}
+
+/// Returns DynamoDB's response to a request with an invalid parameter.
+pub fn validation_response(message: &str) -> CannedResponse {
+    let body = json!({ "__type": "com.amazon.coral.validate#ValidationException", "message": message });
+    (400, body.to_string())
+}
+
+/// Returns an error response of DynamoDB.
+pub fn dynamodb_error(code: &str, message: &str) -> CannedResponse {
+    let body = json!({ "__type": format!("com.amazonaws.dynamodb.v20120810#{code}"), "message": message });
+    (400, body.to_string())
 }
 
 /// Returns a service's access-denied response: XML for S3, JSON for the others.
@@ -184,17 +201,29 @@ pub fn access_denied_response(target: &str, action: &str) -> CannedResponse {
     (403, body)
 }
 
-/// Returns DynamoDB's response to a transaction of `actions` actions that conflicts with another one.
-pub fn transaction_conflict_response(actions: usize) -> CannedResponse {
-    let mut reasons = vec![r#"{"Code":"None"}"#.to_owned(); actions];
-    if let Some(first) = reasons.first_mut() {
-        *first = r#"{"Code":"TransactionConflict","Message":"Transaction is ongoing for the item"}"#.to_owned();
-    }
-    let body = format!(
-        r#"{{"__type":"com.amazonaws.dynamodb.v20120810#TransactionCanceledException","message":"Transaction cancelled","CancellationReasons":[{}]}}"#,
-        reasons.join(",")
-    );
-    (400, body)
+/// Returns DynamoDB's response to a transaction that conflicts with another one.
+pub fn transaction_conflict_response(body: &[u8]) -> CannedResponse {
+    cancelled_transaction_response(body, 0, "TransactionConflict", "Transaction is ongoing for the item")
+}
+
+/// Returns DynamoDB's response to this transaction if it is cancelled because of the action at this position.
+pub fn cancelled_transaction_response(body: &[u8], position: usize, code: &str, message: &str) -> CannedResponse {
+    let request: Value = serde_json::from_slice(body).unwrap_or_default();
+    let actions = request["TransactItems"].as_array().map_or(0, Vec::len);
+    let codes: Vec<&str> = (0..actions).map(|n| if n == position { code } else { "None" }).collect();
+    let reasons = codes.iter().map(|code| match *code {
+        "None" => json!({ "Code": "None" }),
+        code => json!({ "Code": code, "Message": message }),
+    });
+    let reasons: Vec<Value> = reasons.collect();
+    let message =
+        format!("Transaction cancelled, please refer cancellation reasons for specific reasons [{}]", codes.join(", "));
+    let body = json!({
+        "__type": "com.amazonaws.dynamodb.v20120810#TransactionCanceledException",
+        "Message": message,
+        "CancellationReasons": reasons,
+    });
+    (400, body.to_string())
 }
 
 /// Serves these raw responses, one per connection. The task returns the request heads in lower case.

@@ -169,7 +169,14 @@ pub async fn consolidator_with_clock(
 ) -> Result<Consolidator, StoreError> {
     let index = GalleryIndex::load(Arc::clone(&store) as Arc<dyn Store>, 5).await?;
     let PipelineConfig { policy, projection, actor, .. } = pipeline_config();
-    let config = ConsolidationConfig { policy, scale: sparks_faces::scale, projection, actor, index_lag: lag, cpu: CpuPool::new(1) };
+    let config = ConsolidationConfig {
+        policy,
+        scale: sparks_faces::scale,
+        projection,
+        actor,
+        index_lag: lag,
+        cpu: CpuPool::new(1),
+    };
     let publisher = Arc::new(sparks_engine::NoPublisher);
     Ok(Consolidator::new(store, objects, Arc::new(index), publisher, clock, config))
 }

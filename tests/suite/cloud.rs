@@ -21,6 +21,7 @@ mod cloud {
     mod platform_writes;
     mod publisher;
     mod queue;
+    mod queue_faults;
     mod redecide;
     mod rekognition_server;
     mod replicas;
@@ -28,4 +29,5 @@ mod cloud {
     mod secrets;
     mod setup;
     mod store;
+    mod throttling;
 }

@@ -85,4 +85,5 @@ mod sigkill;
 mod sparks;
 #[path = "scenarios/tail.rs"]
 mod tail;
+#[path = "scenarios/unreadable_log.rs"]
 mod unreadable_log;

@@ -224,7 +224,7 @@ impl From<StoreError> for Failure {
         let cause = match &error {
             StoreError::Dependency(error) => error.into(),
             StoreError::UnreadableLog(_) => Cause::UnreadableLog,
-            StoreError::Unreadable(_) => Cause::Fault,
+            StoreError::Unreadable(_) | StoreError::Refused(_) => Cause::Fault,
         };
         Self::new(cause, error)
     }

@@ -23,6 +23,7 @@ mod query_model;
 mod rebuild;
 mod redecide;
 mod service_index;
+mod similarity_mapping;
 mod stages;
 mod upload;
 mod usage_tally;

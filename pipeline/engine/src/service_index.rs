@@ -19,7 +19,7 @@ use sparks_domain::{
 
 use crate::{
     Clock, CropLoader, Enrollment, FaceCollection, FaceEnrollment, FaceSearch, GalleryIndex, IndexError, PersonStatus,
-    Pixels, Probe, ProbeSet, SearchCache, SearchResult, Store, StoredFace,
+    Pixels, Probe, ProbeSet, SearchCache, SearchResult, Store, StoredFace, similarity_mapping::SimilarityMapping,
 };
 
 /// Searches a face service, and the gallery for persons that the service cannot find yet.
@@ -70,29 +70,6 @@ struct GalleryView {
     /// The persons that the service may not find yet, with the faces that represent them.
     recent: Vec<(PersonId, FaceId)>,
     mapping: SimilarityMapping,
-}
-
-/// Maps similarities of the gallery to those of the service: piecewise linear, threshold to threshold, 0 to 0 and 1 to 1.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct SimilarityMapping {
-    /// The threshold of the gallery.
-    pub gallery: f32,
-    /// The threshold of the service.
-    pub service: f32,
-}
-
-impl SimilarityMapping {
-    /// Returns the similarity on the service's scale.
-    pub fn map(self, similarity: f32) -> f32 {
-        let Self { gallery, service } = self;
-        if gallery == service {
-            similarity
-        } else if similarity >= gallery {
-            service + (similarity - gallery) / (1.0 - gallery).max(f32::EPSILON) * (1.0 - service)
-        } else {
-            (similarity / gallery.max(f32::EPSILON) * service).max(0.0)
-        }
-    }
 }
 
 /// The number of concurrent requests to the service for one photo.
@@ -242,6 +219,29 @@ impl ServiceIndex {
         all.into_iter().collect()
     }
 
+    /// Returns those of the merged persons whose one face at the service, where pixels are enrolled, comes from this photo. That
+    /// of the person they are merged into is replaced with the crop.
+    fn absorbed_with_face_in(&self, photo: &ImageId, members: &[PersonId]) -> Vec<PersonId> {
+        if self.config.enrollment_mode != EnrollmentMode::Pixels {
+            return Vec::new();
+        }
+        let state = self.gallery.state();
+        let is_in_photo = |person: PersonId| state.people.get(person).is_some_and(|known| known.face.image == *photo);
+        let absorbed = members.iter().filter(|person| state.merges.is_absorbed(**person));
+        absorbed.copied().filter(|person| is_in_photo(*person)).collect()
+    }
+
+    /// Returns the persons of these enrollments who are enrolled, though a search may not find them yet.
+    async fn enrolled_recently(&self, enrollments: &[Enrollment]) -> Result<BTreeSet<PersonId>, IndexError> {
+        let recent: BTreeSet<PersonId> = self.view().recent.into_iter().map(|(person, _)| person).collect();
+        let persons = enrollments.iter().map(|enrollment| enrollment.person).filter(|person| recent.contains(person));
+        let persons: Vec<PersonId> = persons.collect();
+        match self.config.enrollment_mode {
+            EnrollmentMode::Pixels if !persons.is_empty() => self.collection.enrolled(&persons).await,
+            _ => Ok(BTreeSet::new()),
+        }
+    }
+
     /// Returns those of the enrollments that the service needs, with what it needs of them.
     async fn enrollments_for_service(&self, enrollments: &[Enrollment]) -> Result<Vec<Enrollment>, IndexError> {
         if self.config.enrollment_mode == EnrollmentMode::Pixels {
@@ -318,11 +318,16 @@ impl FaceSearch for ServiceIndex {
 #[async_trait]
 impl FaceEnrollment for ServiceIndex {
     async fn enroll(&self, enrollments: &[Enrollment], again: bool) -> Result<bool, IndexError> {
-        let enrollments = self.enrollments_for_service(enrollments).await?;
+        let mut enrollments = self.enrollments_for_service(enrollments).await?;
+        let is_called = !enrollments.is_empty();
+        if again {
+            let enrolled = self.enrolled_recently(&enrollments).await?;
+            enrollments.retain(|enrollment| !enrolled.contains(&enrollment.person));
+        }
         if !enrollments.is_empty() {
             self.collection.enroll(&enrollments, again).await?;
         }
-        Ok(!enrollments.is_empty())
+        Ok(is_called)
     }
 
     async fn replace(&self, enrollment: &Enrollment) -> Result<(), IndexError> {
@@ -350,7 +355,13 @@ impl FaceEnrollment for ServiceIndex {
     }
 
     async fn remove_photo(&self, photo: &ImageId, persons: &[PersonId]) -> Result<(), IndexError> {
-        self.collection.remove_photo(photo, &self.with_merged(persons)).await
+        let members = self.with_merged(persons);
+        self.collection.remove_photo(photo, &members).await?;
+        let absorbed = self.absorbed_with_face_in(photo, &members);
+        if !absorbed.is_empty() {
+            self.collection.remove_persons(&absorbed).await?;
+        }
+        Ok(())
     }
 
     async fn remove_persons(&self, persons: &[PersonId]) -> Result<(), IndexError> {
@@ -373,14 +384,6 @@ pub(crate) fn nearest(candidates: Vec<Candidate>, merges: &Merges, most: usize) 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn mapping_keeps_thresholds_and_ends() {
-        let mapping = SimilarityMapping { gallery: 0.6, service: 0.8 };
-        let map = |similarity| (mapping.map(similarity) * 1000.0).round() / 1000.0;
-        assert_eq!([-0.5, 0.0, 0.3, 0.6, 0.8, 1.0].map(map), [0.0, 0.0, 0.4, 0.8, 0.9, 1.0]);
-        assert_eq!(SimilarityMapping { gallery: 0.6, service: 0.6 }.map(0.123), 0.123);
-    }
 
     #[test]
     fn each_person_is_among_the_nearest_once() {

@@ -11,8 +11,8 @@ use sparks_domain::{Event, FaceId, ImageId, Item, Key, PersonId, PhotoState, Pos
 use sparks_engine::{
     Checkpoint, Commit, CommitError, Content, DecidedFace, Delivery, DependencyError, Fingerprint, IdentityTail,
     Maintenance, MessageId, Notification, Object, ObjectEntry, Objects, ObjectsError, Page, PublishError, Publisher,
-    PutMode, Query, Queue, QueueDepth, QueueError, RepairGroup, RepairReport, Settlement, Store, StoreError, StoredFace,
-    TemplateScope, Templates,
+    PutMode, Query, Queue, QueueDepth, QueueError, RepairGroup, RepairReport, Settlement, Store, StoreError,
+    StoredFace, TemplateScope, Templates,
 };
 use tokio::time::sleep;
 

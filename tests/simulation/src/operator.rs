@@ -3,7 +3,9 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use sparks_domain::{Event, EventId, PersonId, Projection};
-use sparks_engine::{ConsolidationConfig, Consolidator, CpuPool, GalleryIndex, Maintenance, MergeError, Rebuilder, Store};
+use sparks_engine::{
+    ConsolidationConfig, Consolidator, CpuPool, GalleryIndex, Maintenance, MergeError, Rebuilder, Store,
+};
 
 use crate::{
     photo_content::{PhotoContent, scale},

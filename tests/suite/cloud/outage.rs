@@ -52,7 +52,9 @@ async fn assert_complete(account: &Account, photos: &[Photo]) {
 async fn half_of_the_table_requests_are_throttled(outage: Duration) {
     let (account, proxy, _worker) = worker_behind_proxy().await;
     let photos = album(outage.as_secs());
-    proxy.intercept(|target, _| (target.starts_with("DynamoDB_") && fastrand::bool()).then(throttled_response));
+    proxy.intercept(|target, body| {
+        (target.starts_with("DynamoDB_") && fastrand::bool()).then(|| throttled_response(target, body))
+    });
     // Uploads all the time, so that there are always requests to throttle.
     for photos in photos.chunks(5) {
         account.upload_all(photos).await;
@@ -68,7 +70,7 @@ async fn half_of_the_table_requests_are_throttled(outage: Duration) {
 async fn all_commits_are_throttled(outage: Duration) {
     let (account, proxy, worker) = worker_behind_proxy().await;
     let photos = album(8);
-    proxy.intercept(|target, _| (target == COMMIT).then(throttled_response));
+    proxy.intercept(|target, body| (target == COMMIT).then(|| throttled_response(target, body)));
     account.upload_all(&photos).await;
     let started = Instant::now();
     // At least until the retries of a commit, whose delays are random, are used up.
@@ -152,7 +154,7 @@ async fn the_log_has_the_words_that_operators_search_for() {
     let logged = async |words: &str| {
         eventually(words, async || worker.log().contains(words)).await;
     };
-    proxy.intercept(|target, _| (target == COMMIT).then(throttled_response));
+    proxy.intercept(|target, body| (target == COMMIT).then(|| throttled_response(target, body)));
     account.upload_all(&photos[..1]).await;
     logged("throttled").await;
 

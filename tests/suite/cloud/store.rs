@@ -1,16 +1,19 @@
 //! The DynamoDB store keeps the contracts.
 
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
-use aws_sdk_dynamodb::{Client, types::AttributeValue};
+use aws_sdk_dynamodb::{
+    Client,
+    types::{AttributeValue, ReturnValue},
+};
 use sparks_aws::DynamoStore;
-use sparks_domain::{IdentityHead, Seq};
-use sparks_engine::{Commit, CommitError, Maintenance, Store};
+use sparks_domain::{FaceId, IdentityHead, Seq};
+use sparks_engine::{Commit, CommitError, Erasure, Maintenance, Store, StoreError, StoredFace};
 use sparks_tests::{
     contract,
     dynoxide::Dynoxide,
     emulator::Emulator,
-    samples::{allocated, empty_commit, image, processed},
+    samples::{allocated, decided_face, empty_commit, face, image, person, processed},
 };
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -43,6 +46,65 @@ async fn write(client: &Client, table: &str, pk: &str, sk: &str, attribute: &str
     let text = |text: &str| AttributeValue::S(text.to_owned());
     let put = client.put_item().table_name(table).item("PK", text(pk)).item("SK", text(sk));
     put.item(attribute, value).send().await.unwrap();
+}
+
+/// An earlier version stored all faces of a photo in one item.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn faces_that_an_earlier_version_stored_are_found_and_changed() {
+    let emulator = Emulator::start().await;
+    let (connection, tables) = (emulator.connect().await, emulator.tables().await);
+    let (client, table) = (connection.dynamodb(), tables.faces.clone());
+    let store = DynamoStore::open(&connection, tables, 1).await.unwrap();
+    let faces: Vec<StoredFace> = (0..250).map(|n| decided_face(face(&image(1), n), 1, Some(1), false)).collect();
+    let ids: Vec<FaceId> = faces.iter().map(|face| face.face.clone()).collect();
+    store.commit(&Commit { signatures: faces.clone(), ..empty_commit() }).await.unwrap();
+
+    let text = |text: &str| AttributeValue::S(text.to_owned());
+    let mut all = HashMap::from([("PK".to_owned(), text(image(1).as_str())), ("SK".to_owned(), text("FACES"))]);
+    for sort_key in ["FACES", "FACES#1", "FACES#2"] {
+        let delete = client.delete_item().table_name(&table).key("PK", text(image(1).as_str()));
+        let deleted = delete.key("SK", text(sort_key)).return_values(ReturnValue::AllOld).send().await.unwrap();
+        let stored = deleted.attributes.unwrap().into_iter();
+        all.extend(stored.filter(|(name, _)| name.parse::<u16>().is_ok()));
+    }
+    assert_eq!(all.len(), faces.len() + 2);
+    client.put_item().table_name(&table).set_item(Some(all)).send().await.unwrap();
+
+    let sorted = |mut found: Vec<StoredFace>| {
+        found.sort_by_key(|found| found.face.n);
+        found
+    };
+    assert_eq!(sorted(store.signatures(&ids).await.unwrap()), faces);
+    let (identified, promoted) = (vec![(ids[220].clone(), person(2))], vec![ids[120].clone()]);
+    let erased = Erasure { faces: vec![ids[10].clone(), ids[249].clone()], ..Erasure::default() };
+    let events = vec![processed(&image(2), "v1", &[])];
+    store.commit(&Commit { events, identified, promoted, erased, ..empty_commit() }).await.unwrap();
+    let found = store.faces_of(&[person(1), person(2)]).await.unwrap();
+    assert_eq!(found.len(), 248);
+    let kept: Vec<StoredFace> = found.into_iter().map(|found| found.kept).collect();
+    assert!(kept.iter().any(|kept| kept.face == ids[220] && kept.person == Some(person(2))));
+    assert!(kept.iter().any(|kept| kept.face == ids[120] && kept.template));
+    let erased = Erasure { photos: vec![image(1)], ..Erasure::default() };
+    store.commit(&Commit { erased, ..empty_commit() }).await.unwrap();
+    assert_eq!(store.signatures(&ids).await.unwrap(), []);
+}
+
+/// A commit beyond the limits of DynamoDB fails with an error that names the limit, and writes nothing.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_commit_beyond_a_limit_names_the_limit() {
+    let emulator = Emulator::start().await;
+    let store = emulator.store().await;
+    let photos: Vec<u64> = (1..=120).collect();
+    for n in &photos {
+        let signatures = vec![decided_face(face(&image(*n), 0), 1, Some(1), false)];
+        store.commit(&Commit { signatures, ..empty_commit() }).await.unwrap();
+    }
+    let faces = photos.iter().map(|n| face(&image(*n), 0)).collect();
+    let erased = Erasure { faces, ..Erasure::default() };
+    let refused = store.commit(&Commit { erased, ..empty_commit() }).await;
+    let Err(CommitError::Store(StoreError::Refused(message))) = refused else { panic!("{refused:?}") };
+    assert!(message.contains("120 actions") && message.contains("at most 64 photos"), "{message}");
+    assert_eq!(store.faces_of(&[person(1)]).await.unwrap().len(), 120);
 }
 
 /// An existing event is never overwritten, even if the head of its lane is wrong.

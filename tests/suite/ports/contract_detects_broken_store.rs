@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use sparks_domain::{
-    Attributes, FaceId, ImageId, Item, Key, Lane, Mutation, PersonId, PhotoState, Position, Presence, RecordedEvent,
-    Seq,
+    Attributes, Event, FaceId, ImageId, Item, Key, Lane, Mutation, PersonId, PhotoState, Position, Presence,
+    RecordedEvent, Seq,
 };
 use sparks_engine::{
     Commit, CommitError, DecidedFace, DependencyError, IdentityTail, Maintenance, Page, Query, Store, StoreError,
@@ -58,6 +58,9 @@ pub enum Defect {
     DropsCoOccurrencesOnPromotion,
     PromotesBeforeCommit,
     CheckWritesEvent,
+    TruncatesFaces,
+    TruncatesErasure,
+    TruncatesLargeEvents,
     SkipsRestOfPhoto,
     DropsEventOfFace,
     ReturnsOneCoOccurrence,
@@ -105,6 +108,8 @@ impl BrokenStore {
                 commit.identity.iter_mut().for_each(|identity| identity.counter = counter);
             }
             Defect::LosesSignatures => commit.signatures.clear(),
+            Defect::TruncatesFaces => commit.signatures.truncate(331),
+            Defect::TruncatesErasure => commit.erased.faces.truncate(50),
             Defect::MakesEveryFaceTemplate => commit.signatures.iter_mut().for_each(|face| face.template = true),
             Defect::DropsPersonOfFace => commit.signatures.iter_mut().for_each(|face| face.person = None),
             Defect::IgnoresIdentifiedFaces => commit.identified.clear(),
@@ -235,7 +240,13 @@ impl Store for BrokenStore {
 
     async fn event(&self, image: &ImageId, seq: Seq) -> Result<Option<RecordedEvent>, StoreError> {
         let seq = if self.defect == Defect::ReturnsPreviousEvent { Seq(seq.0.saturating_sub(1)) } else { seq };
-        self.inner.event(image, seq).await
+        let mut recorded = self.inner.event(image, seq).await?;
+        if let (Defect::TruncatesLargeEvents, Some(Event::PhotoProcessed(photo))) =
+            (self.defect, recorded.as_mut().map(|recorded| &mut recorded.event))
+        {
+            photo.faces.truncate(1000);
+        }
+        Ok(recorded)
     }
 
     async fn templates(&self, after: &Position, reach: TemplateScope, most: usize) -> Result<Templates, StoreError> {
@@ -303,7 +314,7 @@ impl Store for BrokenStore {
 }
 
 /// Each defect and the checks that must fail.
-const DETECTED_BY: [(Defect, &[&str]); 37] = [
+const DETECTED_BY: [(Defect, &[&str]); 40] = [
     (Defect::IgnoresPhotoGuard, &["a_photo_is_committed_once", "a_changed_photo_state_rolls_the_commit_back"]),
     (
         Defect::IgnoresIdentityGuard,
@@ -350,6 +361,9 @@ const DETECTED_BY: [(Defect, &[&str]); 37] = [
     (Defect::HidesPromotionsFromReaders, &["a_promoted_template_follows_the_read_position"]),
     (Defect::PromotesBeforeCommit, &["a_failed_commit_promotes_no_face"]),
     (Defect::CheckWritesEvent, &["check_succeeds_and_changes_nothing"]),
+    (Defect::TruncatesFaces, &["a_photo_may_have_four_hundred_faces", "a_photo_may_have_a_thousand_faces"]),
+    (Defect::TruncatesLargeEvents, &["an_event_may_have_a_megabyte"]),
+    (Defect::TruncatesErasure, &["faces_of_the_most_photos_are_erased_at_once"]),
 ];
 
 async fn failures(folders: Arc<DataFolders>, defect: Defect) -> Vec<&'static str> {

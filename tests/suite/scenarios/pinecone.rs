@@ -2,6 +2,9 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
+use serde_json::json;
+use sparks_tests::album::photo_with_noise;
+
 use crate::{
     face_services::{Pinecone, check_outage, check_outcome, faces_and_new_persons, four_workers},
     harness::{ADA, Platform, created, delete, eventually},
@@ -34,10 +37,12 @@ fn check_four_workers(photos: usize, identities: usize) {
     assert!(count(&calls, "query") <= faces);
     assert!(calls.values().sum::<u64>() <= photos as u64 + faces + new_persons, "{calls:?}");
 
-    // Repeated messages need no call.
+    // Repeated messages only read whether all templates are enrolled.
     platform.send(&(0..photos).step_by(7).map(|n| created(&Platform::image(n))).collect::<Vec<_>>());
     eventually("all messages are settled", || platform.unsettled() == 0);
-    assert_eq!(pinecone.take_calls(), BTreeMap::new());
+    let calls = pinecone.take_calls();
+    assert!(calls.keys().all(|operation| operation == "fetch"), "{calls:?}");
+    assert!(count(&calls, "fetch") <= photos.div_ceil(7) as u64, "{calls:?}");
 }
 
 #[test]
@@ -63,6 +68,45 @@ fn a_kill_between_commit_and_enrollment_enrolls_once() {
     platform.send(&[created(&platform.upload(1))]);
     eventually("all messages are settled", || platform.unsettled() == 0);
     assert_eq!(platform.persons_in(&Platform::image(1)), ["person1"]);
+}
+
+/// A face that differs from the templates of a known person becomes another one.
+#[test]
+fn a_kill_before_a_further_template_is_enrolled_enrolls_it() {
+    let pinecone = Pinecone::start();
+    let more = vec![("SPARKS_QUEUE_VISIBILITY_TIMEOUT_SECONDS", "2".to_owned())];
+    let platform = Platform::new(1, 1).with(pinecone.settings().into_iter().chain(more).collect());
+    let send = |n: usize| {
+        let image = Platform::image(n);
+        platform.put(&format!("originals/{image}.jpg"), &photo_with_noise(n as u64, 3, 0.5).jpeg);
+        platform.put_image(&image);
+        platform.send(&[created(&image)]);
+    };
+    send(1);
+    platform.drain();
+    send(2);
+    // Responses take so long that the kill happens between the commit and the upsert.
+    pinecone.server.set_latency(Duration::from_millis(1500));
+    let worker = platform.worker(&[]);
+    eventually("the photo is committed", || platform.sparks.events_of("PhotoProcessed").len() == 2);
+    drop(worker);
+    pinecone.server.set_latency(Duration::ZERO);
+    let event = &platform.sparks.events_of("PhotoProcessed")[1]["event_data"];
+    assert_eq!(
+        (&event["faces"][0]["template"], &event["faces"][0]["verdict"]["matched"]),
+        (&json!(true), &json!("person1"))
+    );
+    let namespace = pinecone.server.namespaces().remove(0);
+    assert_eq!(pinecone.server.ids(&namespace).len(), 1, "the second template is not enrolled");
+
+    pinecone.take_calls();
+    let _worker = platform.worker(&[]);
+    eventually("all messages are settled", || platform.unsettled() == 0);
+    let expected = [1, 2].map(|n| format!("person1#{}#0", Platform::image(n)));
+    assert_eq!(pinecone.server.ids(&namespace), expected);
+    platform.send(&[created(&Platform::image(2))]);
+    eventually("all messages are settled", || platform.unsettled() == 0);
+    assert_eq!(count(&pinecone.take_calls(), "upsert"), 1, "a repeat writes nothing again");
 }
 
 #[test]

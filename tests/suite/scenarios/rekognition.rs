@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fs, thread::sleep, time::Duration};
 
 use serde_json::json;
 use sparks_rekognition::{InjectedFailure, Throttle, ThrottleError};
-use sparks_tests::{proxy::Proxy, rekognition_server::RekognitionServer};
+use sparks_tests::{album::photo, proxy::Proxy, rekognition_server::RekognitionServer};
 
 use crate::{
     face_services::{check_outage, check_outcome, faces_and_new_persons, four_workers, persons},
@@ -118,6 +118,55 @@ fn a_kill_after_enrollment_does_not_enroll_again() {
     eventually("all messages are settled", || platform.unsettled() == 0);
     assert_eq!(count(&server.take_calls(), "IndexFaces"), 0);
     check_enrolled_once(&platform, &server);
+}
+
+/// The next worker repeats the enrollment before the service can find the face.
+#[test]
+fn a_kill_before_the_face_is_searchable_enrolls_once() {
+    let server = RekognitionServer::start();
+    server.set_delay(Duration::from_secs(3600));
+    let platform = platform(&server, 3, 1, &[("SPARKS_QUEUE_VISIBILITY_TIMEOUT_SECONDS", "2")]);
+    let obstacle = platform.object("persons/person1.jpg");
+    fs::create_dir_all(obstacle.join("folder")).unwrap();
+    platform.send(&[created(&platform.upload(0))]);
+    let worker = platform.worker(&[]);
+    eventually("the person is enrolled", || count(&server.take_calls(), "IndexFaces") == 1);
+    drop(worker);
+    fs::remove_dir_all(&obstacle).unwrap();
+
+    let _worker = platform.worker(&[]);
+    eventually("all messages are settled", || platform.unsettled() == 0);
+    server.set_delay(Duration::ZERO);
+    check_enrolled_once(&platform, &server);
+}
+
+/// Each of two merged persons has a face in the collection. That of the merged one goes with its photo.
+#[test]
+fn the_face_of_a_merged_person_is_removed_with_its_photo() {
+    let server = RekognitionServer::start();
+    let platform = platform(&server, 1, 1, &[]);
+    let upload = |n: usize, identity: usize| {
+        let (image, photo) = (Platform::image(n), photo(n as u64, &[identity]));
+        platform.put(&format!("originals/{image}.jpg"), &photo.jpeg);
+        platform.put_image(&image);
+        platform.send(&[created(&image)]);
+        platform.drain();
+    };
+    for (n, identity) in [(1, 1), (2, 2), (3, 1), (4, 2)] {
+        upload(n, identity);
+    }
+    let faces = |persons: &[&str]| persons.iter().map(|person| ((*person).to_owned(), 1)).collect::<Vec<_>>();
+    assert_eq!(server.enrolled_faces(), faces(&["person1", "person2"]));
+    let merge = platform.command(["persons", "merge", "person2", "person1"]).output().unwrap();
+    assert!(merge.status.success(), "{}", String::from_utf8_lossy(&merge.stderr));
+    platform.put_limit(crate::harness::ADA, 10);
+    platform.send(&[delete(&Platform::image(4))]);
+    platform.drain();
+    assert_eq!(server.enrolled_faces(), faces(&["person1", "person2"]), "another photo of person2 is deleted");
+    platform.send(&[delete(&Platform::image(2))]);
+    platform.drain();
+    assert_eq!(server.enrolled_faces(), faces(&["person1"]), "the photo of the face of person2 is deleted");
+    assert_eq!(platform.dead_letters().len(), 0);
 }
 
 /// Asserts that one photo was committed once, that one face of its person is enrolled, and that the next photo matches it.

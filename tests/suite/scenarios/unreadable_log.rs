@@ -40,7 +40,7 @@ fn an_event_of_a_newer_release_is_an_outage_and_no_dead_letter() {
     database
         .execute_batch(
             "DROP TRIGGER log_is_append_only_update;
-             UPDATE log SET event_type = 'NumbersReserved', event_data = '{\"v\":1,\"up_to\":1}'
+             UPDATE log SET event_type = 'NumbersReserved', event_data = '{\"v\":1,\"identity_seq\":0,\"up_to\":1}'
              WHERE event_type = 'PersonFramed';",
         )
         .unwrap();

@@ -22,63 +22,101 @@ pub(crate) struct AwsError {
     pub context: Option<String>,
 }
 
-/// Error codes of throttling and of conflicts between transactions. Both go away with backoff.
-const THROTTLED: [&str; 14] = [
-    "ThrottlingException",
-    "ThrottlingError",
-    "Throttling",
-    "ThrottledException",
-    "RequestThrottled",
-    "TooManyRequestsException",
-    "SlowDown",
-    "ProvisionedThroughputExceededException",
-    "RequestLimitExceeded",
-    "TransactionConflictException",
-    "TransactionInProgressException",
-    "KMSThrottling",
-    "KMSThrottlingException",
-    "KMS.ThrottlingException",
-];
+/// What a failed call means for the caller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ErrorClass {
+    /// The service limits the rate of requests, or another request writes the same data: succeeds later, so no message is to
+    /// blame.
+    Throttled,
+    /// The service failed. A retry may succeed.
+    Unavailable,
+    /// The caller lacks a permission.
+    AccessDenied,
+    /// The caller's credentials are invalid or expired.
+    InvalidCredentials,
+    /// The clock of this machine is wrong.
+    ClockSkew,
+    /// The request itself is invalid. A retry fails again.
+    Invalid,
+}
 
-/// Error codes of denied access.
-const ACCESS_DENIED: [&str; 24] = [
-    "AccessDenied",
-    "AccessDeniedException",
-    "AuthorizationError",
-    "AuthorizationErrorException",
-    "ExpiredToken",
-    "ExpiredTokenException",
-    "InvalidAccessKeyId",
-    "InvalidClientTokenId",
-    "InvalidSignatureException",
-    // A KMS key that is disabled, deleted, or not granted to the caller. SNS and SQS use different codes for it.
-    "KMSAccessDenied",
-    "KMSAccessDeniedException",
-    "KMSDisabled",
-    "KMSInvalidState",
-    "KMSNotFound",
-    "KMSOptInRequired",
-    "KMS.AccessDeniedException",
-    "KMS.DisabledException",
-    "KMS.InvalidStateException",
-    "KMS.NotFoundException",
-    "KMS.OptInRequired",
-    "KmsAccessDenied",
-    "RequestTimeTooSkewed",
-    "SignatureDoesNotMatch",
-    "UnrecognizedClientException",
-];
-
-/// The subset of [`ACCESS_DENIED`] that is about the caller's credentials, not about a permission.
-const INVALID_CREDENTIALS: [&str; 7] = [
-    "ExpiredToken",
-    "ExpiredTokenException",
-    "InvalidAccessKeyId",
-    "InvalidClientTokenId",
-    "InvalidSignatureException",
-    "SignatureDoesNotMatch",
-    "UnrecognizedClientException",
-];
+/// The class of every error code that the services document. Other codes are classified by their HTTP status.
+const CLASSES: [(&str, ErrorClass); 62] = {
+    use ErrorClass::{AccessDenied, ClockSkew, Invalid, InvalidCredentials, Throttled, Unavailable};
+    [
+        // All services: the codes that the SDK, too, takes for throttling.
+        ("BandwidthLimitExceeded", Throttled),
+        ("LimitExceededException", Throttled),
+        ("PriorRequestNotComplete", Throttled),
+        ("RequestLimitExceeded", Throttled),
+        ("RequestThrottled", Throttled),
+        ("RequestThrottledException", Throttled),
+        ("Throttling", Throttled),
+        ("ThrottledException", Throttled),
+        ("ThrottlingException", Throttled),
+        ("TooManyRequestsException", Throttled),
+        // S3 answers both with status 503 and asks for a lower request rate.
+        ("ServiceUnavailable", Throttled),
+        ("SlowDown", Throttled),
+        // DynamoDB.
+        ("ProvisionedThroughputExceededException", Throttled),
+        ("ReplicatedWriteConflictException", Throttled),
+        ("TransactionConflictException", Throttled),
+        ("TransactionInProgressException", Throttled),
+        ("InternalServerError", Unavailable),
+        ("ItemCollectionSizeLimitExceededException", Invalid),
+        ("ValidationException", Invalid),
+        // DynamoDB: reasons of a cancelled transaction (`TransactionCanceledException`).
+        ("ProvisionedThroughputExceeded", Throttled),
+        ("ThrottlingError", Throttled),
+        ("TransactionConflict", Throttled),
+        ("ItemCollectionSizeLimitExceeded", Invalid),
+        ("ValidationError", Invalid),
+        // SQS: too many messages in flight.
+        ("OverLimit", Throttled),
+        ("InternalError", Unavailable),
+        // SNS.
+        ("Throttled", Throttled),
+        ("InternalErrorException", Unavailable),
+        // KMS, as SQS (with a dot in the query protocol), SNS and S3 report it.
+        ("KMS.ThrottlingException", Throttled),
+        ("KMSThrottling", Throttled),
+        ("KMSThrottlingException", Throttled),
+        ("KmsThrottled", Throttled),
+        // A KMS key that is disabled, deleted, or not granted to the caller.
+        ("KMS.AccessDeniedException", AccessDenied),
+        ("KMS.DisabledException", AccessDenied),
+        ("KMS.InvalidStateException", AccessDenied),
+        ("KMS.NotFoundException", AccessDenied),
+        ("KMS.OptInRequired", AccessDenied),
+        ("KMSAccessDenied", AccessDenied),
+        ("KMSAccessDeniedException", AccessDenied),
+        ("KMSDisabled", AccessDenied),
+        ("KMSInvalidState", AccessDenied),
+        ("KMSNotFound", AccessDenied),
+        ("KMSOptInRequired", AccessDenied),
+        ("KmsAccessDenied", AccessDenied),
+        ("KmsDisabled", AccessDenied),
+        ("KmsInvalidState", AccessDenied),
+        ("KmsNotFound", AccessDenied),
+        ("KmsOptInRequired", AccessDenied),
+        // Permissions, credentials and time, all services.
+        ("AccessDenied", AccessDenied),
+        ("AccessDeniedException", AccessDenied),
+        ("AuthorizationError", AccessDenied),
+        ("AuthorizationErrorException", AccessDenied),
+        ("NotAuthorized", AccessDenied),
+        ("ExpiredToken", InvalidCredentials),
+        ("ExpiredTokenException", InvalidCredentials),
+        ("InvalidAccessKeyId", InvalidCredentials),
+        ("InvalidClientTokenId", InvalidCredentials),
+        ("InvalidSignatureException", InvalidCredentials),
+        ("SignatureDoesNotMatch", InvalidCredentials),
+        ("UnrecognizedClientException", InvalidCredentials),
+        ("RequestExpired", ClockSkew),
+        ("RequestTimeTooSkewed", ClockSkew),
+    ]
+};
 
 impl AwsError {
     /// Creates an error that has no SDK error behind it, such as a failed entry of a batch.
@@ -91,14 +129,26 @@ impl AwsError {
         Self::new("", "", None, error)
     }
 
-    /// Returns whether the service throttled the call or found a conflicting transaction: a retry with backoff succeeds.
+    /// Returns what the error means for the caller.
+    pub fn class(&self) -> ErrorClass {
+        let known = CLASSES.iter().find(|(code, _)| self.has_code(&[code]));
+        match (known, self.status) {
+            (Some((_, class)), _) => *class,
+            (None, Some(429 | 503)) => ErrorClass::Throttled,
+            (None, Some(401 | 403)) => ErrorClass::AccessDenied,
+            (None, _) => ErrorClass::Unavailable,
+        }
+    }
+
+    /// Returns whether a retry with backoff succeeds: the service throttled the call, or another request writes the same data.
     pub fn is_throttled(&self) -> bool {
-        self.has_code(&THROTTLED) || matches!(self.status, Some(429 | 503))
+        self.class() == ErrorClass::Throttled
     }
 
     /// Returns whether the caller lacks a permission or valid credentials.
     pub fn is_access_denied(&self) -> bool {
-        self.has_code(&ACCESS_DENIED) || matches!(self.status, Some(401 | 403))
+        use ErrorClass::{AccessDenied, ClockSkew, InvalidCredentials};
+        matches!(self.class(), AccessDenied | InvalidCredentials | ClockSkew)
     }
 
     /// Returns whether the error code is one of these.
@@ -117,11 +167,9 @@ impl AwsError {
 
     /// Returns the error and its remedy, for a call that was denied.
     pub fn access_denied_reason(&self) -> String {
-        let remedy = match self.code.as_deref() {
-            Some("RequestTimeTooSkewed") => "set the clock of this machine",
-            Some(code) if INVALID_CREDENTIALS.contains(&code) => {
-                "the credentials are invalid or expired: give the worker valid ones"
-            }
+        let remedy = match self.class() {
+            ErrorClass::ClockSkew => "set the clock of this machine",
+            ErrorClass::InvalidCredentials => "the credentials are invalid or expired: give the worker valid ones",
             _ => "grant the permission to the worker's role (docker/cloudformation/roles.yaml lists all permissions)",
         };
         format!("{self}; {remedy}; `sparks doctor` lists all missing permissions")
@@ -195,10 +243,12 @@ fn error_chain(error: &dyn Error) -> String {
 
 impl From<AwsError> for DependencyError {
     fn from(error: AwsError) -> Self {
-        match error {
-            error if error.is_access_denied() => Self::AccessDenied(error.access_denied_reason()),
-            error if error.is_throttled() => Self::Throttled(error.to_string()),
-            error => Self::Unavailable(error.to_string()),
+        match error.class() {
+            ErrorClass::Throttled => Self::Throttled(error.to_string()),
+            ErrorClass::AccessDenied | ErrorClass::InvalidCredentials | ErrorClass::ClockSkew => {
+                Self::AccessDenied(error.access_denied_reason())
+            }
+            ErrorClass::Unavailable | ErrorClass::Invalid => Self::Unavailable(error.to_string()),
         }
     }
 }
@@ -211,11 +261,7 @@ impl From<AwsError> for StoreError {
 
 impl From<AwsError> for QueueError {
     fn from(error: AwsError) -> Self {
-        Self::Dependency(if error.is_access_denied() {
-            DependencyError::AccessDenied(error.access_denied_reason())
-        } else {
-            DependencyError::Unavailable(error.to_string())
-        })
+        Self::Dependency(error.into())
     }
 }
 

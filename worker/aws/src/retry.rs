@@ -37,10 +37,14 @@ where
     }
 }
 
+/// The error codes of another request that writes the same item.
+const CONFLICT_CODES: [&str; 3] =
+    ["TransactionConflict", "TransactionConflictException", "ReplicatedWriteConflictException"];
+
 /// Logs that a call is about to be retried.
 pub(crate) fn log_retry(error: &AwsError, pause: Duration) {
     let reason = match error {
-        error if error.message.contains("TransactionConflict") => "conflict",
+        error if error.has_code(&CONFLICT_CODES) => "conflict",
         error if error.is_throttled() => "throttled",
         _ => "unavailable",
     };

@@ -201,14 +201,8 @@ impl Objects for S3Objects {
         let head = || self.client.head_bucket().bucket(&self.bucket).send();
         with_retry(head).await.map(drop).map_err(|error| {
             let bucket = format!("bucket {}", self.bucket);
-            let error = match error.is_access_denied() {
-                true => {
-                    let error = error.with_context(&format!("{bucket}: s3:ListBucket"));
-                    DependencyError::AccessDenied(error.access_denied_reason())
-                }
-                false => DependencyError::Unavailable(error.with_context(&bucket).to_string()),
-            };
-            ObjectsError::Dependency { key: "check".to_owned(), error }
+            let context = if error.is_access_denied() { format!("{bucket}: s3:ListBucket") } else { bucket };
+            ObjectsError::Dependency { key: "check".to_owned(), error: error.with_context(&context).into() }
         })
     }
 }
@@ -222,8 +216,7 @@ pub(crate) fn objects_error(key: &str, error: AwsError) -> ObjectsError {
             let all = "required: s3:GetObject, s3:PutObject, s3:DeleteObject and s3:ListBucket";
             DependencyError::AccessDenied(format!("{}; {all}", error.access_denied_reason()))
         }
-        _ if error.is_throttled() => DependencyError::Throttled(error.to_string()),
-        _ => DependencyError::Unavailable(error.to_string()),
+        _ => error.into(),
     };
     ObjectsError::Dependency { key, error }
 }

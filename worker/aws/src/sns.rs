@@ -7,6 +7,7 @@ use aws_sdk_sns::{
     Client,
     types::{MessageAttributeValue, PublishBatchRequestEntry},
 };
+use serde_json::Value;
 use sparks_engine::{DependencyError, Notification, PublishError, Publisher, Topic};
 
 use crate::{
@@ -82,7 +83,7 @@ impl SnsPublisher {
             let Some(failure) = rejected.into_values().next() else { continue };
             let message = format!("{}: {}", failure.code, failure.message.unwrap_or_default());
             let error = AwsError::new("SNS", "PublishBatch", Some(failure.code), message);
-            match backoff.next().filter(|_| !failure.sender_fault) {
+            match backoff.next().filter(|_| !failure.sender_fault || error.is_throttled()) {
                 Some(pause) => tokio::time::sleep(pause).await,
                 None => return Err(error.with_context(&format!("topic {arn}")).into()),
             }
@@ -98,7 +99,7 @@ impl Publisher for SnsPublisher {
             let Some(arn) = self.topics.arn(topic) else { continue };
             let mut batches: Vec<(usize, Vec<PublishBatchRequestEntry>)> = Vec::new();
             for (n, notice) in notices.iter().filter(|notice| notice.topic == topic).enumerate() {
-                let body = notice.body.to_string();
+                let body = message_text(&notice.body);
                 let bytes = body.len();
                 let entry = entry(n, notice, body, is_fifo(arn))?;
                 match batches.last_mut() {
@@ -143,6 +144,22 @@ pub(crate) async fn find_topic(client: &Client, name: &str) -> Result<Option<Str
     }
 }
 
+/// Returns the message of a notification. An event that SNS would refuse as too large goes without its faces: otherwise the
+/// message of the photo, which is committed, would become a dead letter.
+fn message_text(body: &Value) -> String {
+    let text = body.to_string();
+    if text.len() <= MAX_BYTES {
+        return text;
+    }
+    let mut body = body.clone();
+    if let Some(data) = body.get_mut("data").and_then(Value::as_object_mut) {
+        data.remove("faces");
+        data.insert("facesOmitted".to_owned(), true.into());
+    }
+    tracing::warn!(service = "SNS", bytes = text.len(), "event too large to publish: its faces are left out");
+    body.to_string()
+}
+
 fn entry(n: usize, notice: &Notification, body: String, fifo: bool) -> Result<PublishBatchRequestEntry, PublishError> {
     let invalid = |error: aws_sdk_sns::error::BuildError| PublishError::from(AwsError::invalid_request(error));
     let event_type = MessageAttributeValue::builder().data_type("String").string_value(&notice.event_type);
@@ -161,5 +178,22 @@ fn publish_error(arn: &str, error: &AwsError) -> PublishError {
             "topic {arn} does not exist; create it with `sparks setup`, or remove it from the settings"
         ))),
         false => error.with_context(&format!("topic {arn}")).into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_faces_of_a_too_large_event_are_left_out() {
+        let face = json!({ "verdict": { "matched": "person1" } });
+        let body =
+            |faces: usize| json!({ "eventId": "e", "data": { "image_id": "i", "faces": vec![face.clone(); faces] } });
+        assert_eq!(message_text(&body(100)), body(100).to_string());
+        let expected = json!({ "eventId": "e", "data": { "image_id": "i", "facesOmitted": true } });
+        assert_eq!(serde_json::from_str::<Value>(&message_text(&body(10_000))).expect("JSON"), expected);
     }
 }

@@ -72,10 +72,7 @@ impl Secrets for SsmSecrets {
                     format!("{error}; grant ssm:GetParameter, and kms:Decrypt if the parameter has its own KMS key");
                 SecretsError::Dependency { name: name.to_owned(), error: DependencyError::AccessDenied(reason) }
             }
-            error => SecretsError::Dependency {
-                name: name.to_owned(),
-                error: DependencyError::Unavailable(error.to_string()),
-            },
+            error => SecretsError::Dependency { name: name.to_owned(), error: error.into() },
         })?;
         let value = answer["Parameter"]["Value"].as_str();
         let secret = Secret::new(value.ok_or_else(|| SecretsError::NotFound(name.to_owned()))?);

@@ -1,7 +1,7 @@
 //! Operations on a Pinecone index.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     fmt,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
@@ -18,7 +18,7 @@ use crate::{
     namespace::Namespaces,
     recent_writes::RecentWrites,
     vector_id::VectorId,
-    wire::{DeleteRequest, EmptyResponse, FetchResponse, ListPage, StatsResponse},
+    wire::{DeleteRequest, EmptyResponse, FetchResponse, FetchedVector, ListPage, StatsResponse},
 };
 
 /// IDs per delete request, as Pinecone limits them.
@@ -86,21 +86,28 @@ impl Pinecone {
 
     /// Reads those of these faces that are stored for this model. Recently written ones may be missing (eventual consistency).
     pub async fn fetch(&self, model: &str, faces: &[(PersonId, FaceId)]) -> Result<Vec<FetchedFace>, IndexError> {
-        let namespace = self.namespaces.of(model);
-        let mut found = Vec::new();
-        for faces in faces.chunks(MAX_FETCH_IDS) {
-            let ids: Vec<String> = faces.iter().map(|(person, face)| id(*person, face)).collect();
+        let ids: Vec<String> = faces.iter().map(|(person, face)| id(*person, face)).collect();
+        let fetched = self.fetch_vectors(&self.namespaces.of(model), &ids).await?;
+        let faces = fetched.into_iter().filter_map(|(id, vector)| {
+            let VectorId { person, face } = id.parse().ok()?;
+            Some(FetchedFace { person, face, signature: Signature::quantise(&vector.values)? })
+        });
+        Ok(faces.collect())
+    }
+
+    /// Reads those of these vectors that are stored.
+    pub(crate) async fn fetch_vectors(
+        &self,
+        namespace: &str,
+        ids: &[String],
+    ) -> Result<BTreeMap<String, FetchedVector>, IndexError> {
+        let mut found = BTreeMap::new();
+        for ids in ids.chunks(MAX_FETCH_IDS) {
             let mut parameters: Vec<(&str, &str)> = ids.iter().map(|id| ("ids", id.as_str())).collect();
-            parameters.push(("namespace", &namespace));
+            parameters.push(("namespace", namespace));
             let fetched: Option<FetchResponse> =
                 none_if_namespace_missing(self.client.get(Operation::Fetch, &parameters).await)?;
-            for (id, vector) in fetched.into_iter().flat_map(|fetched| fetched.vectors) {
-                if let (Ok(VectorId { person, face }), Some(signature)) =
-                    (id.parse(), Signature::quantise(&vector.values))
-                {
-                    found.push(FetchedFace { person, face, signature });
-                }
-            }
+            found.extend(fetched.into_iter().flat_map(|fetched| fetched.vectors));
         }
         Ok(found)
     }

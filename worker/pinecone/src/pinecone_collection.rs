@@ -41,10 +41,16 @@ impl FaceCollection for Pinecone {
         Ok(Vec::new())
     }
 
-    /// Upserts, so that enrolling again changes nothing.
-    async fn enroll(&self, enrollments: &[Enrollment], _again: bool) -> Result<(), IndexError> {
-        for (namespace, vectors) in self.vectors(enrollments) {
+    /// Upserts, so that enrolling again changes nothing. Where vectors may be stored already, they are fetched first: reads cost
+    /// less than writes.
+    async fn enroll(&self, enrollments: &[Enrollment], again: bool) -> Result<(), IndexError> {
+        for (namespace, mut vectors) in self.vectors(enrollments) {
             self.mark_used(&namespace);
+            if again {
+                let ids: Vec<String> = vectors.iter().map(|vector| vector.id.clone()).collect();
+                let stored = self.fetch_vectors(&namespace, &ids).await?;
+                vectors.retain(|vector| !stored.contains_key(&vector.id));
+            }
             for batch in upsert_batches(&vectors) {
                 // Added before the write: a failed request may have written the vectors.
                 self.recent_writes.add(&namespace, batch.iter().filter_map(|vector| vector.id.parse().ok()));

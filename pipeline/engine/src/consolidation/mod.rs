@@ -15,8 +15,8 @@ use std::{
 use sparks_domain::{EventId, IdentityHead, PersonId, PersonRegistry, Policy, Projection, RecordedEvent, Scale};
 
 use crate::{
-    Clock, CommitError, CpuPool, DependencyError, GalleryIndex, IndexError, Maintenance, Objects, ObjectsError, Publisher,
-    StoreError, photo_rows::PhotoRows, stages::event_notifications,
+    Clock, CommitError, CpuPool, DependencyError, GalleryIndex, IndexError, Maintenance, Objects, ObjectsError,
+    Publisher, StoreError, photo_rows::PhotoRows, stages::event_notifications,
 };
 
 use self::{

@@ -1,6 +1,6 @@
 //! Templates that a face service stores.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use async_trait::async_trait;
 use sparks_domain::{Candidate, FaceBox, FaceId, ImageId, PersonId, Signature};
@@ -21,6 +21,12 @@ pub trait FaceCollection: Send + Sync {
 
     /// Enrolls these faces. With `again` they may be enrolled already, and none is enrolled twice.
     async fn enroll(&self, enrollments: &[Enrollment], again: bool) -> Result<(), IndexError>;
+
+    /// Returns those of these persons who have a template, also one that is not searchable yet. Asked where pixels are enrolled:
+    /// a template of a signature has an ID of its own, so that none is enrolled twice.
+    async fn enrolled(&self, _: &[PersonId]) -> Result<BTreeSet<PersonId>, IndexError> {
+        Ok(BTreeSet::new())
+    }
 
     /// Replaces all templates of these persons, who are merged into one, by this face. Where the service detects no face in it,
     /// the templates stay as they are.

@@ -90,6 +90,12 @@ pub struct Erasure {
     pub faces: Vec<FaceId>,
 }
 
+impl Erasure {
+    /// The maximum number of photos whose faces one commit erases: every store accepts this many. A larger erasure is made in
+    /// several commits.
+    pub const MAX_PHOTOS: usize = 64;
+}
+
 impl Commit {
     /// Creates a commit without events, to which mutations may be added.
     pub fn without_events(when: Timestamp, photo: Option<PhotoGuard>) -> Self {
@@ -220,6 +226,9 @@ pub enum StoreError {
     /// The event log holds an event that this version cannot read. No message is to blame: the worker must be upgraded.
     #[error("event log unreadable: {0}")]
     UnreadableLog(String),
+    /// The store refuses the request for good, because it exceeds a limit or is invalid; an operator must look.
+    #[error("the store refuses the request: {0}")]
+    Refused(String),
 }
 
 /// Reasons why nothing was committed.

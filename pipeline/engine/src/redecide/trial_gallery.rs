@@ -13,7 +13,8 @@ use sparks_domain::{
 
 use crate::{
     FaceCollection, FaceSearch, GalleryIndex, IndexError, ProbeSet, Store,
-    service_index::{MAX_CONCURRENT_SEARCHES, SimilarityMapping, nearest},
+    service_index::{MAX_CONCURRENT_SEARCHES, nearest},
+    similarity_mapping::SimilarityMapping,
 };
 
 /// A face service that is searched beside the trial gallery, and the thresholds of both.

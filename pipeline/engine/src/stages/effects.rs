@@ -123,14 +123,15 @@ impl Effects<'_> {
             }
         }
         // The crop is stored last: where it exists, everything before it was done.
-        let mut is_enrolled = false;
-        if is_fresh || !without_crop.is_empty() {
-            let is_wanted = |face: &&IdentifiedFace| face.template || without_crop.contains(&face.face);
-            let pixels = images.pixels(&mut source).await?;
-            let enrollment = |face: &IdentifiedFace| face.enrollment(without_crop.contains(&face.face), &pixels);
-            let enrollments: Vec<Enrollment> = faces.iter().filter(is_wanted).map(enrollment).collect();
-            is_enrolled = ports.index.enroll(&enrollments, !is_fresh).await?;
-        }
+        let pixels = match is_fresh || !without_crop.is_empty() {
+            true => images.pixels(&mut source).await?,
+            // A crash may have prevented the enrollment of further templates of known persons, which needs signatures alone.
+            false => Arc::new(Pixels { width: 0, height: 0, rgb: Vec::new() }),
+        };
+        let is_wanted = |face: &&IdentifiedFace| face.template || without_crop.contains(&face.face);
+        let enrollment = |face: &IdentifiedFace| face.enrollment(without_crop.contains(&face.face), &pixels);
+        let enrollments: Vec<Enrollment> = faces.iter().filter(is_wanted).map(enrollment).collect();
+        let is_enrolled = ports.index.enroll(&enrollments, !is_fresh).await?;
         for IdentifiedFace { person, bounds, .. } in faces.iter().filter(|face| without_crop.contains(&face.face)) {
             let pixels = images.pixels(&mut source).await?;
             images.store_crop(merges.current(*person), *bounds, pixels).await?;

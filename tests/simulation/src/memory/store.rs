@@ -8,12 +8,12 @@ use std::{
 
 use async_trait::async_trait;
 use sparks_domain::{
-    Attributes, FaceId, IdentityHead, ImageId, Item, Key, Lane, Mutation, PersonId, PhotoState, Position, Presence, RecordedEvent,
-    Seq,
+    Attributes, FaceId, IdentityHead, ImageId, Item, Key, Lane, Mutation, PersonId, PhotoState, Position, Presence,
+    RecordedEvent, Seq,
 };
 use sparks_engine::{
-    Checkpoint, Commit, CommitError, DecidedFace, DependencyError, IdentityTail, Page, PhotoGuard, Query, RepairGuard, Store, StoreError,
-    StoredFace, TemplateScope, Templates,
+    Checkpoint, Commit, CommitError, DecidedFace, DependencyError, IdentityTail, Page, PhotoGuard, Query, RepairGuard,
+    Store, StoreError, StoredFace, TemplateScope, Templates,
 };
 use tokio::time::sleep;
 
@@ -141,8 +141,8 @@ impl MemoryStore {
         let faces = faces.chain(&commit.erased.faces).chain(commit.identified.iter().map(|(face, _)| face));
         let photos: BTreeSet<&ImageId> = faces.map(|face| &face.image).chain(&commit.erased.photos).collect();
         match self.config.max_photos_per_commit {
-            Some(most) if photos.len() > most => Err(StoreError::Unreadable(format!(
-                "ValidationException: {} face items, and a transaction has at most 100 actions",
+            Some(most) if photos.len() > most => Err(StoreError::Refused(format!(
+                "{} face items, and a transaction has at most 100 actions",
                 photos.len()
             ))
             .into()),

@@ -4,6 +4,7 @@ mod atomicity;
 mod commit_conditions;
 mod erasure;
 mod event_log;
+mod group_photos;
 mod query_paging;
 mod stored_faces;
 mod table_rows;
@@ -42,6 +43,12 @@ where
             a_failed_commit_erases_nothing,
             a_promoted_template_follows_the_read_position,
             a_failed_commit_promotes_no_face,
+        },
+        group_photos::{
+            a_photo_may_have_four_hundred_faces,
+            a_photo_may_have_a_thousand_faces,
+            an_event_may_have_a_megabyte,
+            faces_of_the_most_photos_are_erased_at_once,
         },
         commit_conditions::{
             a_photo_is_committed_once,

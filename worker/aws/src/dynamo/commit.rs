@@ -8,7 +8,8 @@ use sparks_engine::{Commit, CommitError, DependencyError, Store, StoreError};
 use super::{
     DynamoStore,
     attribute_value::{Fields, text},
-    face_items,
+    face_items::{self, PhotoItems},
+    limits,
     transact::{TransactionError, transact},
     transaction_plan::{Action, ActionTarget, Assumptions, TransactionPlan},
 };
@@ -29,14 +30,22 @@ impl DynamoStore {
     pub(super) async fn stored_face_items(
         &self,
         images: Vec<ImageId>,
-    ) -> Result<BTreeMap<ImageId, Fields>, StoreError> {
-        let keys = images.iter().map(face_items::photo_key).collect();
-        let mut items = BTreeMap::new();
-        for item in self.get_rows(&self.tables.faces, keys).await? {
-            let image = text(&item, "PK")?.parse();
-            items.insert(image.map_err(|e| StoreError::Unreadable(format!("face item: {e}")))?, item);
+    ) -> Result<BTreeMap<ImageId, PhotoItems>, StoreError> {
+        let mut photos: BTreeMap<ImageId, PhotoItems> = BTreeMap::new();
+        let mut keys: Vec<Fields> = images.iter().map(|image| face_items::item_key(image, 0)).collect();
+        while !keys.is_empty() {
+            for item in self.get_rows(&self.tables.faces, std::mem::take(&mut keys)).await? {
+                let image: ImageId =
+                    text(&item, "PK")?.parse().map_err(|e| StoreError::Unreadable(format!("face item: {e}")))?;
+                let position = face_items::item_position(&item).unwrap_or_default();
+                let photo = photos.entry(image.clone()).or_default();
+                photo.0.insert(position, item);
+                if position == 0 {
+                    keys.extend((1..photo.count()?).map(|position| face_items::item_key(&image, position)));
+                }
+            }
         }
-        Ok(items)
+        Ok(photos)
     }
 
     /// Fails if a person number is taken by another worker's row. Checked before the transaction for rows that are written
@@ -90,6 +99,7 @@ impl DynamoStore {
             if plan.core.is_empty() {
                 return Ok(Vec::new());
             }
+            limits::check(&plan.core)?;
             self.ensure_numbers_free(&plan.deferred_person_keys()).await?;
             match transact(&self.client, &plan.core).await {
                 Ok(()) => return self.finish_commit(plan, commit).await,

@@ -16,6 +16,12 @@ pub(crate) const HEADS: &str = "HEAD";
 pub(crate) const PENDING: &str = "pending";
 /// The attribute of an event with the faces that were enrolled with it.
 const TEMPLATES: &str = "templates";
+/// The attribute with the data of an event, or with a part of it.
+const DATA: &str = "event_data";
+/// The attribute of an event with the number of parts of its data, where it does not fit into one item.
+const PARTS: &str = "parts";
+/// The most bytes of an event's data in one item: leaves room for the other attributes within the 400 KB of an item.
+const MAX_DATA_BYTES: usize = 256 << 10;
 
 /// The number of lanes for photos. Fixed when the log is created: a photo never changes its lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -97,8 +103,72 @@ pub(crate) fn parse_state(fields: &Fields) -> Result<(PhotoState, bool), StoreEr
     Ok((state.map_err(unreadable)?, pending))
 }
 
-/// Returns the item of an event, with the IDs of the faces that are enrolled with it.
-pub(crate) fn event_fields(recorded: &RecordedEvent, templates: &[FaceId]) -> Fields {
+/// The items of an event.
+pub(crate) struct EventItems {
+    /// The event, with the first part of its data.
+    pub event: Fields,
+    /// The other parts of its data.
+    pub parts: Vec<Fields>,
+}
+
+/// Returns the items of an event, with the IDs of the faces that are enrolled with it.
+pub(crate) fn event_items(recorded: &RecordedEvent, templates: &[FaceId]) -> EventItems {
+    let data = recorded.event.to_data();
+    let mut texts = split(&data, MAX_DATA_BYTES).into_iter();
+    let mut event = event_fields(recorded, templates, texts.next().unwrap_or_default());
+    let parts = (1..).zip(texts).map(|(number, text)| {
+        let mut part = part_key(recorded.lane, recorded.seq, number);
+        part.insert(DATA.to_owned(), s(text));
+        part
+    });
+    let parts: Vec<Fields> = parts.collect();
+    if !parts.is_empty() {
+        event.insert(PARTS.to_owned(), n(1 + parts.len()));
+    }
+    EventItems { event, parts }
+}
+
+/// Splits a text into pieces of at most this many bytes, between characters.
+fn split(text: &str, most: usize) -> Vec<&str> {
+    let (mut pieces, mut rest) = (Vec::new(), text);
+    while rest.len() > most {
+        let (piece, later) = rest.split_at(rest.floor_char_boundary(most));
+        pieces.push(piece);
+        rest = later;
+    }
+    pieces.push(rest);
+    pieces
+}
+
+/// Returns the key of a part of an event's data. The partition is not that of the lane, in which every item is an event.
+fn part_key(Lane(lane): Lane, seq: Seq, part: usize) -> Fields {
+    key_fields(&format!("DATA#{lane}"), &format!("{}#{part:05}", sort_key_prefix(seq)))
+}
+
+/// Returns the keys of the other parts of an event's data.
+pub(crate) fn part_keys(lane: Lane, event: &Fields) -> Result<Vec<Fields>, StoreError> {
+    let (seq, parts) = (event_seq(lane, event)?, number(event, PARTS)?);
+    Ok((1..usize::try_from(parts).unwrap_or_default()).map(|part| part_key(lane, seq, part)).collect())
+}
+
+/// Appends the other parts of its data, in any order, to an event.
+pub(crate) fn append_parts(lane: Lane, event: &mut Fields, mut parts: Vec<Fields>) -> Result<(), StoreError> {
+    let expected = part_keys(lane, event)?.len();
+    if parts.len() != expected {
+        let reason = format!("{} of {expected} further parts of its data are stored", parts.len());
+        return Err(unreadable(lane, event, &reason));
+    }
+    parts.sort_by_key(|part| text(part, "SK").unwrap_or_default().to_owned());
+    let mut data = text(event, DATA)?.to_owned();
+    for part in &parts {
+        data.push_str(text(part, DATA)?);
+    }
+    event.insert(DATA.to_owned(), s(data));
+    event.remove(PARTS);
+    Ok(())
+}
+
+fn event_fields(recorded: &RecordedEvent, templates: &[FaceId], data: &str) -> Fields {
     let sort_key = format!("{}#{}", sort_key_prefix(recorded.seq), recorded.when);
     let mut fields = key_fields(&lane_partition(recorded.lane), &sort_key);
     let texts = [
@@ -106,7 +176,7 @@ pub(crate) fn event_fields(recorded: &RecordedEvent, templates: &[FaceId]) -> Fi
         ("actor", recorded.actor.clone()),
         ("when_occurred", recorded.when.to_string()),
         ("event_type", recorded.event.event_type().to_owned()),
-        ("event_data", recorded.event.to_data()),
+        (DATA, data.to_owned()),
     ];
     fields.extend(texts.map(|(name, text)| (name.to_owned(), s(text))));
     if !templates.is_empty() {
@@ -141,8 +211,7 @@ pub(crate) fn parse_event(lane: Lane, fields: &Fields) -> Result<RecordedEvent, 
         id: text(fields, "event_id")?.parse().map_err(|e: InvalidId| bad(e.to_string()))?,
         actor: text(fields, "actor")?.to_owned(),
         when: text(fields, "when_occurred")?.parse::<Timestamp>().map_err(|e| bad(e.to_string()))?,
-        event: Event::parse(text(fields, "event_type")?, text(fields, "event_data")?)
-            .map_err(|e| bad(e.to_string()))?,
+        event: Event::parse(text(fields, "event_type")?, text(fields, DATA)?).map_err(|e| bad(e.to_string()))?,
     })
 }
 

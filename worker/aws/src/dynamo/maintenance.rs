@@ -13,7 +13,7 @@ use sparks_engine::{
 use super::{
     DynamoStore,
     attribute_value::{self, key_fields},
-    face_items, log_items,
+    log_items,
 };
 use crate::retry::with_retry;
 
@@ -102,11 +102,11 @@ impl Maintenance for DynamoStore {
             // One more than a page was requested: it begins the next page.
             from = images.get(PAGE).cloned();
             let photos = self.stored_face_items(images.into_iter().take(PAGE).collect()).await?;
-            for item in photos.values() {
+            for photo in photos.values() {
                 let is_wanted = |decided: &DecidedFace| {
                     decided.kept.person.is_none() && after.is_none_or(|after| decided.kept.face > *after)
                 };
-                found.extend(face_items::faces(item)?.into_iter().filter(is_wanted));
+                found.extend(photo.faces()?.into_iter().filter(is_wanted));
             }
             if is_last || found.len() >= most {
                 found.truncate(most);
@@ -128,8 +128,8 @@ impl Maintenance for DynamoStore {
         match of {
             None => self.scan_faces(note).await?,
             Some(of) => {
-                for item in self.face_items_of(of).await?.values() {
-                    face_items::faces(item)?.into_iter().for_each(&mut note);
+                for photo in self.face_items_of(of).await?.values() {
+                    photo.faces()?.into_iter().for_each(&mut note);
                 }
             }
         }

@@ -4,6 +4,7 @@ pub(crate) mod attribute_value;
 mod commit;
 mod expression;
 mod face_items;
+mod limits;
 pub(crate) mod log_items;
 mod maintenance;
 mod mutations;

@@ -8,7 +8,7 @@ use sparks_engine::{DecidedFace, StoreError, StoredFace, Templates};
 use super::{
     DynamoStore,
     attribute_value::{Fields, text},
-    face_items,
+    face_items::{self, PhotoItems},
     log_items::EventTemplates,
     read_rows::PartitionQuery,
 };
@@ -29,7 +29,7 @@ impl DynamoStore {
         let found: BTreeSet<&FaceId> = faces.iter().map(|stored| &stored.face).collect();
         let missing: Vec<FaceId> = ids.into_iter().filter(|face| !found.contains(face)).collect();
         if !missing.is_empty() {
-            let rows = self.transact_get(&self.tables.faces, photo_keys(&missing)).await?;
+            let rows = self.transact_get(&self.tables.faces, item_keys(&missing)).await?;
             faces.extend(select(&missing, &rows)?);
         }
         Ok(Templates { faces: faces.into_iter().filter(|stored| stored.template).collect(), read })
@@ -37,16 +37,16 @@ impl DynamoStore {
 
     /// Returns these faces, where they are stored.
     pub(super) async fn stored_faces(&self, wanted: &[FaceId]) -> Result<Vec<StoredFace>, StoreError> {
-        select(wanted, &self.get_rows(&self.tables.faces, photo_keys(wanted)).await?)
+        select(wanted, &self.get_rows(&self.tables.faces, item_keys(wanted)).await?)
     }
 
     /// Returns the faces of these persons, the latest of each lane first.
     pub(super) async fn faces_of_persons(&self, persons: &[PersonId]) -> Result<Vec<DecidedFace>, StoreError> {
         let persons: BTreeSet<PersonId> = persons.iter().copied().collect();
         let mut found = Vec::new();
-        for item in self.face_items_of(&persons).await?.values() {
+        for photo in self.face_items_of(&persons).await?.values() {
             let is_theirs = |decided: &DecidedFace| decided.kept.person.is_some_and(|person| persons.contains(&person));
-            found.extend(face_items::faces(item)?.into_iter().filter(is_theirs));
+            found.extend(photo.faces()?.into_iter().filter(is_theirs));
         }
         found.sort_by(|a, b| b.seq.cmp(&a.seq).then(a.kept.face.n.cmp(&b.kept.face.n)));
         Ok(found)
@@ -56,8 +56,8 @@ impl DynamoStore {
     pub(super) async fn face_items_of(
         &self,
         persons: &BTreeSet<PersonId>,
-    ) -> Result<BTreeMap<ImageId, Fields>, StoreError> {
-        let mut photos: BTreeMap<ImageId, Fields> = BTreeMap::new();
+    ) -> Result<BTreeMap<ImageId, PhotoItems>, StoreError> {
+        let mut photos: BTreeMap<ImageId, PhotoItems> = BTreeMap::new();
         for person in persons {
             let images = self.images_of(Some(*person), None, usize::MAX).await?;
             let unread = images.into_iter().filter(|image| !photos.contains_key(image)).collect();
@@ -82,10 +82,9 @@ impl DynamoStore {
     }
 }
 
-/// Returns the keys of the photos' items of these faces.
-fn photo_keys(wanted: &[FaceId]) -> Vec<Fields> {
-    let images: BTreeSet<&ImageId> = wanted.iter().map(|face| &face.image).collect();
-    images.into_iter().map(face_items::photo_key).collect()
+/// Returns the keys of the items that may hold these faces.
+fn item_keys(wanted: &[FaceId]) -> Vec<Fields> {
+    wanted.iter().flat_map(face_items::keys_of_face).collect()
 }
 
 /// Returns those of these faces that the items contain.

@@ -72,10 +72,25 @@ impl DynamoStore {
             let positions: Vec<Seq> =
                 rows.iter().map(|row| log_items::event_seq(lane, row)).collect::<Result<_, _>>()?;
             let gap = (after + 1..).zip(&positions).find(|(seq, position)| **position != Seq(*seq));
-            let Some((missing, _)) = gap else { return Ok(rows) };
+            let Some((missing, _)) = gap else {
+                return if projection.is_none() { self.complete_events(lane, rows).await } else { Ok(rows) };
+            };
             let gap = || StoreError::Unreadable(format!("event {missing} of lane {lane} is missing from the log"));
             tokio::time::sleep(backoff.next().ok_or_else(gap)?).await;
         }
+    }
+
+    /// Adds the parts of their data that other items hold to these events. `TransactGetItems` does not see partial
+    /// transactions.
+    async fn complete_events(&self, lane: Lane, mut events: Vec<Fields>) -> Result<Vec<Fields>, StoreError> {
+        for event in &mut events {
+            let keys = log_items::part_keys(lane, event)?;
+            if !keys.is_empty() {
+                let parts = self.transact_get(&self.tables.log, keys).await?;
+                log_items::append_parts(lane, event, parts)?;
+            }
+        }
+        Ok(events)
     }
 
     /// Reads events after this position: an equal share of each lane that has moved, by time.
@@ -133,7 +148,8 @@ impl DynamoStore {
         let sort_key = Some(("begins_with", format!("{}#", log_items::sort_key_prefix(seq))));
         let pk = &log_items::lane_partition(lane);
         let query = PartitionQuery { table: &self.tables.log, pk, sort_key, projection: None, limit: 1 };
-        let row = self.query_partition(query).await?.pop();
+        let rows = self.query_partition(query).await?;
+        let row = self.complete_events(lane, rows).await?.pop();
         row.map(|row| log_items::parse_event(lane, &row)).transpose()
     }
 

@@ -2,7 +2,10 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use aws_sdk_dynamodb::types::{Get, KeysAndAttributes, TransactGetItem};
+use aws_sdk_dynamodb::{
+    operation::transact_get_items::TransactGetItemsError,
+    types::{Get, KeysAndAttributes, TransactGetItem},
+};
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 use sparks_domain::Key;
 use sparks_engine::{DependencyError, Filter, Page, Query, StoreError};
@@ -10,17 +13,18 @@ use sparks_engine::{DependencyError, Filter, Page, Query, StoreError};
 use super::{
     DynamoStore,
     attribute_value::{Fields, item, key, key_fields, s},
+    transact::with_reason,
 };
 use crate::{
     error::AwsError,
     retry::{backoff, log_retry, with_retry},
 };
 
-/// Items per `BatchGetItem` or `TransactGetItems` request, as DynamoDB limits them.
+/// Items per `BatchGetItem` request, as DynamoDB limits them.
 const BATCH: usize = 100;
 
-/// The error code of a cancelled transaction.
-const CANCELLED: &str = "TransactionCanceledException";
+/// Items per `TransactGetItems` request: they may have 4 MB in all.
+const TRANSACTION_BATCH: usize = 10;
 
 /// Concurrent requests of one read.
 pub(super) const CONCURRENCY: usize = 8;
@@ -91,7 +95,7 @@ impl DynamoStore {
     /// Reads the rows of these keys that exist with `TransactGetItems`, which sees each transaction completely or not at all.
     pub(super) async fn transact_get(&self, table: &str, keys: Vec<Fields>) -> Result<Vec<Fields>, StoreError> {
         let mut found = Vec::new();
-        for keys in unique(keys).chunks(BATCH) {
+        for keys in unique(keys).chunks(TRANSACTION_BATCH) {
             let get = |key: &Fields| Get::builder().table_name(table).set_key(Some(key.clone())).build();
             let gets = keys.iter().map(|key| Ok(TransactGetItem::builder().get(get(key)?).build()));
             let gets = gets.collect::<Result<Vec<_>, aws_sdk_dynamodb::error::BuildError>>();
@@ -100,14 +104,18 @@ impl DynamoStore {
             let answer = loop {
                 match self.client.transact_get_items().set_transact_items(Some(gets.clone())).send().await {
                     Ok(answer) => break answer,
-                    // A read transaction is cancelled only by a conflicting write.
-                    Err(error) => match (AwsError::from(error), backoff.next()) {
-                        (error, Some(pause)) if error.is_throttled() || error.has_code(&[CANCELLED]) => {
-                            log_retry(&error, pause);
-                            tokio::time::sleep(pause).await;
-                        }
-                        (error, _) => return Err(error.into()),
-                    },
+                    Err(error) => {
+                        let reasons = match error.as_service_error() {
+                            Some(TransactGetItemsError::TransactionCanceledException(e)) => {
+                                e.cancellation_reasons().to_vec()
+                            }
+                            _ => Vec::new(),
+                        };
+                        let error = with_reason(AwsError::from(error), &reasons);
+                        let pause = backoff.next().filter(|_| error.is_throttled()).ok_or_else(|| error.clone())?;
+                        log_retry(&error, pause);
+                        tokio::time::sleep(pause).await;
+                    }
                 }
             };
             found.extend(answer.responses.unwrap_or_default().into_iter().filter_map(|row| row.item));

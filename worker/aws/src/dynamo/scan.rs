@@ -11,7 +11,7 @@ impl DynamoStore {
         let mut start = None;
         loop {
             let (items, next) = self.scan_page(&self.tables.faces, start, None).await?;
-            for item in items.iter().filter(|item| face_items::is_photo(item)) {
+            for item in items.iter().filter(|item| face_items::item_position(item).is_some()) {
                 face_items::faces(item)?.into_iter().for_each(&mut visit);
             }
             start = next;

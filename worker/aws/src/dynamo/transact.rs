@@ -8,7 +8,7 @@ use sparks_engine::StoreError;
 
 use super::transaction_plan::Action;
 use crate::{
-    error::AwsError,
+    error::{AwsError, ErrorClass},
     retry::{backoff, log_retry},
 };
 
@@ -21,10 +21,6 @@ pub(crate) enum TransactionError {
     Store(StoreError),
 }
 
-/// Cancellation reasons of a conflict with another transaction, or of throttling.
-const RETRYABLE_REASONS: [&str; 4] =
-    ["TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded", "RequestLimitExceeded"];
-
 /// Writes all of these actions or none.
 pub(crate) async fn transact(client: &aws_sdk_dynamodb::Client, actions: &[Action]) -> Result<(), TransactionError> {
     let mut backoff = backoff();
@@ -34,46 +30,38 @@ pub(crate) async fn transact(client: &aws_sdk_dynamodb::Client, actions: &[Actio
         let Err(error) = client.transact_write_items().set_transact_items(Some(writes)).send().await else {
             return Ok(());
         };
-        let cancelled = match error.as_service_error() {
-            Some(TransactWriteItemsError::TransactionCanceledException(e)) => Some(e.cancellation_reasons().to_vec()),
-            _ => None,
+        let reasons = match error.as_service_error() {
+            Some(TransactWriteItemsError::TransactionCanceledException(e)) => e.cancellation_reasons().to_vec(),
+            _ => Vec::new(),
         };
-        let error = AwsError::from(error);
-        let is_retryable = match &cancelled {
-            Some(reasons) if has(reasons, &["ConditionalCheckFailed"]) => {
-                return Err(TransactionError::ConditionFailed(reasons.clone()));
-            }
-            Some(reasons) => has(reasons, &RETRYABLE_REASONS),
-            None => error.is_throttled(),
-        };
-        if !is_retryable {
-            return Err(TransactionError::Store(failure(cancelled.as_deref(), error)));
+        if reasons.iter().any(|reason| reason.code() == Some("ConditionalCheckFailed")) {
+            return Err(TransactionError::ConditionFailed(reasons));
         }
-        match backoff.next() {
+        let error = with_reason(AwsError::from(error), &reasons);
+        match backoff.next().filter(|_| error.is_throttled()) {
             Some(pause) => {
                 log_retry(&error, pause);
                 tokio::time::sleep(pause).await;
+            }
+            // A retry would fail again.
+            None if error.class() == ErrorClass::Invalid => {
+                return Err(TransactionError::Store(StoreError::Refused(error.to_string())));
             }
             None => return Err(TransactionError::Store(error.into())),
         }
     }
 }
 
-fn has(reasons: &[CancellationReason], codes: &[&str]) -> bool {
-    reasons.iter().any(|reason| reason.code().is_some_and(|code| codes.contains(&code)))
-}
-
-/// Classifies an error that is not retried. A cancellation or validation error is about the request itself: a retry would fail
-/// again.
-fn failure(cancelled: Option<&[CancellationReason]>, error: AwsError) -> StoreError {
-    let first = cancelled.and_then(|reasons| reasons.iter().find(|reason| reason.code() != Some("None")));
-    match first {
-        Some(reason) => StoreError::Unreadable(format!(
-            "{}: {}",
-            reason.code().unwrap_or("transaction cancelled"),
-            reason.message().unwrap_or("no reason given")
-        )),
-        None if error.has_code(&["ValidationException"]) => StoreError::Unreadable(error.to_string()),
-        None => error.into(),
-    }
+/// Returns the error of a cancelled transaction with the code and the message of its reason, which tell what it means. A reason
+/// that no retry removes takes precedence over throttling and conflicts.
+pub(super) fn with_reason(error: AwsError, reasons: &[CancellationReason]) -> AwsError {
+    let given = reasons.iter().filter(|reason| reason.code().is_some_and(|code| code != "None"));
+    let errors = given.map(|reason| {
+        let code = reason.code().map(str::to_owned);
+        let message = format!("transaction cancelled: {}: {}", reason.code()?, reason.message().unwrap_or_default());
+        Some(AwsError { code, message, ..error.clone() })
+    });
+    let mut errors: Vec<AwsError> = errors.flatten().collect();
+    errors.sort_by_key(AwsError::is_throttled);
+    errors.into_iter().next().unwrap_or(error)
 }

@@ -14,15 +14,13 @@ use sparks_engine::{Commit, CommitError, PhotoGuard, StoreError};
 
 use super::{
     Tables,
-    attribute_value::{self, Fields, attributes, key_fields, n},
+    attribute_value::{self, attributes, key_fields, n},
     expression::Expression,
-    face_items,
+    face_items::{self, PhotoItems},
+    limits::MAX_ACTIONS,
     log_items::{self, PENDING, PhotoLanes},
     mutations,
 };
-
-/// Actions of a `TransactWriteItems` request, as DynamoDB limits them.
-pub(crate) const MAX_ACTIONS: usize = 100;
 
 /// One action of a transaction, and the item it is about.
 #[derive(Debug, Clone)]
@@ -58,7 +56,7 @@ pub(crate) struct Assumptions {
     /// Rows of the platform's table; `None` for a row that does not exist.
     pub rows: HashMap<Key, Option<Attributes>>,
     /// The items with the signatures of photos whose faces change.
-    pub faces: BTreeMap<ImageId, Fields>,
+    pub faces: BTreeMap<ImageId, PhotoItems>,
     /// Whether rows of the photo's last event are still to be written.
     pub pending: bool,
 }
@@ -212,8 +210,12 @@ impl TransactionPlanner<'_> {
             }
             let mut event = Expression::default();
             event.if_absent();
-            let write = event.put(table, log_items::event_fields(recorded, carried))?;
-            actions.push(Action { write, target: ActionTarget::Event(recorded.lane) });
+            let items = log_items::event_items(recorded, carried);
+            actions.push(Action { write: event.put(table, items.event)?, target: ActionTarget::Event(recorded.lane) });
+            for part in items.parts {
+                let write = Expression::default().put(table, part)?;
+                actions.push(Action { write, target: ActionTarget::Unconditional });
+            }
         }
         if self.commit.identity.is_some() {
             moved.entry(Lane::IDENTITY).or_insert_with(|| self.assumed_head(Lane::IDENTITY));

@@ -183,12 +183,8 @@ const REJECTED_CODES: [&str; 6] = [
 impl From<AwsError> for IndexError {
     fn from(error: AwsError) -> Self {
         match error {
-            error if error.is_throttled() => Self::Dependency(DependencyError::Throttled(error.to_string())),
-            error if error.is_access_denied() => {
-                Self::Dependency(DependencyError::AccessDenied(error.access_denied_reason()))
-            }
             error if error.has_code(&REJECTED_CODES) => Self::Refused(error.to_string()),
-            error => Self::Dependency(DependencyError::Unavailable(error.to_string())),
+            error => Self::Dependency(error.into()),
         }
     }
 }
@@ -196,9 +192,7 @@ impl From<AwsError> for IndexError {
 impl From<AwsError> for AnalyzeError {
     fn from(error: AwsError) -> Self {
         match error {
-            error if error.is_access_denied() && !error.is_throttled() => {
-                Self::Dependency(DependencyError::AccessDenied(error.access_denied_reason()))
-            }
+            error if error.is_access_denied() => Self::Dependency(error.into()),
             error if error.has_code(&REJECTED_CODES) => Self::Refused(error.to_string()),
             // One operation may be unavailable while others work, which checks do not reveal. As `Throttled` the failure
             // spends no attempt of the message.

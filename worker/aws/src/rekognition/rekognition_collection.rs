@@ -101,7 +101,7 @@ impl RekognitionCollection {
                 self.remember(person, &id);
                 return Ok(Some(id));
             }
-            self.delete(&[id]).await?;
+            self.delete(vec![id]).await?;
         }
         let (service, operation) = ("Rekognition", "IndexFaces");
         tracing::warn!(service, operation, %person, "no face found in the crop; the face is not enrolled");
@@ -117,7 +117,7 @@ impl RekognitionCollection {
         recent.push_back((person, face.to_owned()));
     }
 
-    async fn delete(&self, faces: &[String]) -> Result<(), IndexError> {
+    async fn delete(&self, faces: Vec<String>) -> Result<(), IndexError> {
         for faces in faces.chunks(PAGE as usize) {
             let delete = || {
                 let delete = self.service.0.client.delete_faces().collection_id(&self.service.0.collection);
@@ -134,6 +134,8 @@ impl RekognitionCollection {
                 let (face, reasons) = (face.face_id(), face.reasons());
                 tracing::warn!(service, operation, face, ?reasons, "failed to delete a face");
             }
+            let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+            recent.retain(|(_, face)| !faces.contains(face));
         }
         Ok(())
     }
@@ -167,11 +169,15 @@ impl RekognitionCollection {
         }
     }
 
+    /// Returns the faces of these persons that this process enrolled last.
+    fn recent_faces_of(&self, persons: &[PersonId]) -> BTreeSet<(PersonId, String)> {
+        let recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        recent.iter().filter(|(person, _)| persons.contains(person)).cloned().collect()
+    }
+
     /// Returns the face IDs of these persons. Rekognition cannot filter by `ExternalImageId`, so all faces are listed.
-    async fn faces_of(&self, persons: &[PersonId]) -> Result<Vec<String>, IndexError> {
-        let recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let recent = recent.into_iter().filter(|(person, _)| persons.contains(person)).map(|(_, face)| face);
-        let (mut faces, mut next) = (BTreeSet::from_iter(recent), None::<String>);
+    async fn faces_of(&self, persons: &[PersonId]) -> Result<BTreeSet<(PersonId, String)>, IndexError> {
+        let (mut faces, mut next) = (self.recent_faces_of(persons), None::<String>);
         loop {
             let list = || {
                 let list = self.service.0.client.list_faces().collection_id(&self.service.0.collection);
@@ -179,14 +185,13 @@ impl RekognitionCollection {
             };
             let answer = self.service.call("ListFaces", list).await;
             let answer = answer.map_err(|error| self.service.with_remedy(error))?;
-            let matching = answer.faces().iter().filter(|face| {
-                let person = face.external_image_id().and_then(|id| id.parse::<PersonId>().ok());
-                person.is_some_and(|person| persons.contains(&person))
-            });
-            faces.extend(matching.filter_map(|face| face.face_id().map(str::to_owned)));
+            faces.extend(answer.faces().iter().filter_map(|face| {
+                let person = face.external_image_id()?.parse().ok().filter(|person| persons.contains(person))?;
+                Some((person, face.face_id()?.to_owned()))
+            }));
             match answer.next_token() {
                 Some(token) if !token.is_empty() => next = Some(token.to_owned()),
-                _ => return Ok(faces.into_iter().collect()),
+                _ => return Ok(faces),
             }
         }
     }
@@ -223,11 +228,17 @@ impl FaceCollection for RekognitionCollection {
         Ok(())
     }
 
+    async fn enrolled(&self, persons: &[PersonId]) -> Result<BTreeSet<PersonId>, IndexError> {
+        let recent = self.recent_faces_of(persons);
+        let is_known = persons.iter().all(|person| recent.iter().any(|(known, _)| known == person));
+        let faces = if is_known { recent } else { self.faces_of(persons).await? };
+        Ok(faces.into_iter().map(|(person, _)| person).collect())
+    }
+
     async fn replace(&self, enrollment: &Enrollment, persons: &[PersonId]) -> Result<(), IndexError> {
-        let mut before = self.faces_of(persons).await?;
+        let before = self.faces_of(persons).await?;
         if let Some(now) = self.index(enrollment.person, &enrollment.probe).await? {
-            before.retain(|face| *face != now);
-            self.delete(&before).await?;
+            self.delete(before.into_iter().map(|(_, face)| face).filter(|face| *face != now).collect()).await?;
         }
         Ok(())
     }
@@ -237,7 +248,7 @@ impl FaceCollection for RekognitionCollection {
     }
 
     async fn remove_persons(&self, persons: &[PersonId]) -> Result<(), IndexError> {
-        self.delete(&self.faces_of(persons).await?).await
+        self.delete(self.faces_of(persons).await?.into_iter().map(|(_, face)| face).collect()).await
     }
 
     async fn check(&self) -> Result<(), IndexError> {

@@ -73,7 +73,14 @@ impl SqsQueue {
                     .message_attribute_names("All")
                     .send()
             };
-            let received = with_retry(receive).await?.messages.unwrap_or_default();
+            let received = match with_retry(receive).await {
+                Ok(answer) => answer.messages.unwrap_or_default(),
+                Err(error) => {
+                    // Otherwise they stay hidden for the visibility timeout.
+                    let _ = self.release_letters(leased.letters.into_values()).await;
+                    return Err(error.into());
+                }
+            };
             let before = leased.letters.len();
             // A letter that is received twice is held by its latest receipt.
             received.into_iter().filter_map(ReceivedSqsMessage::parse).for_each(|letter| leased.put(letter));

@@ -35,11 +35,16 @@ impl DeletionBatcher {
 
     /// Deletes the message.
     pub async fn delete(&self, url: &str, receipt: &str) -> Result<(), AwsError> {
+        let stopped = || AwsError::new("SQS", "DeleteMessageBatch", None, "the deletion task has stopped");
+        self.start_deletion(url, receipt).await.unwrap_or_else(|_| Err(stopped()))
+    }
+
+    /// Deletes the message in the background. The receiver may be dropped.
+    pub fn start_deletion(&self, url: &str, receipt: &str) -> oneshot::Receiver<Result<(), AwsError>> {
         let (result, answer) = oneshot::channel();
         let request = DeletionRequest { url: url.to_owned(), receipt: receipt.to_owned(), result };
-        let stopped = || AwsError::new("SQS", "DeleteMessageBatch", None, "the deletion task has stopped");
-        self.requests.send(request).map_err(|_| stopped())?;
-        answer.await.unwrap_or_else(|_| Err(stopped()))
+        let _ = self.requests.send(request);
+        answer
     }
 }
 
@@ -88,7 +93,7 @@ async fn delete_batch(client: Client, url: String, requests: Vec<DeletionRequest
             };
             let message = format!("{}: {}", failure.code, failure.message.unwrap_or_default());
             let error = AwsError::new("SQS", "DeleteMessageBatch", Some(failure.code), message);
-            if failure.sender_fault {
+            if failure.sender_fault && !error.is_throttled() {
                 let _ = request.result.send(Err(error));
             } else {
                 last = Some(error);

@@ -17,6 +17,8 @@ pub(super) struct Lease {
     pub until: Instant,
     /// The message group, in a FIFO queue.
     pub group: Option<String>,
+    /// The number of the copy; 0 for the message itself.
+    pub copy: u32,
 }
 
 /// All leases of this process, by receipt.

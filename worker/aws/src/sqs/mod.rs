@@ -7,6 +7,8 @@
 mod dead_letters;
 mod deletion_batcher;
 mod leases;
+mod replaced_messages;
+mod replacement;
 mod sqs_message;
 
 use std::time::{Duration, Instant};
@@ -17,14 +19,17 @@ use aws_sdk_sqs::{
     types::{MessageSystemAttributeName, QueueAttributeName},
 };
 use sparks_engine::{Cause, Delivery, DependencyError, MessageId, Queue, QueueDepth, QueueError, Settlement};
+use tokio::time::timeout;
 
 use self::{
     deletion_batcher::DeletionBatcher,
     leases::{Lease, Leases},
+    replaced_messages::ReplacedMessages,
     sqs_message::{ReceivedSqsMessage, WORKERS_DIED},
 };
 use crate::{
     connect::Connection,
+    error::AwsError,
     names::{deduplication_id, is_fifo},
     retry::with_retry,
 };
@@ -57,6 +62,7 @@ pub struct SqsQueue {
     max_crashes: u32,
     leases: Leases,
     deletions: DeletionBatcher,
+    replaced: ReplacedMessages,
     /// The dead letters that [`sparks_engine::DeadLetters::lease_all`] leased. The lock also serializes readers, who would hide
     /// dead letters from each other.
     leased_letters: tokio::sync::Mutex<Option<dead_letters::LeasedLetters>>,
@@ -64,8 +70,6 @@ pub struct SqsQueue {
 
 /// Messages per request, as SQS limits them.
 const MAX_BATCH: usize = 10;
-/// The longest delay of a message that SQS supports: 15 minutes.
-const MAX_DELAY: Duration = Duration::from_secs(900);
 /// The longest visibility timeout that SQS supports: 12 hours.
 const MAX_VISIBILITY_TIMEOUT: Duration = Duration::from_secs(43_200);
 /// Error codes of SQS for a receipt handle whose lease is lost.
@@ -88,7 +92,8 @@ impl SqsQueue {
         let client = connection.sqs();
         let deletions = DeletionBatcher::start(client.clone());
         let leases = Leases::new(timing.visibility_timeout);
-        Self { client, queues, timing, max_crashes, leases, deletions, leased_letters: tokio::sync::Mutex::default() }
+        let (replaced, leased_letters) = (ReplacedMessages::default(), tokio::sync::Mutex::default());
+        Self { client, queues, timing, max_crashes, leases, deletions, replaced, leased_letters }
     }
 
     /// Returns the URL of a queue that is given by name or URL.
@@ -112,8 +117,27 @@ impl SqsQueue {
         if self.queues.waiting.is_some() { self.timing.poll.min(Duration::from_secs(1)) } else { self.timing.poll }
     }
 
-    async fn receive_from(&self, url: &str, most: usize, poll: Duration) -> Result<Vec<Delivery>, QueueError> {
-        let (mut deliveries, mut poll) = (Vec::new(), poll);
+    /// Receives messages from all queues, until there are `most` or a call fails.
+    async fn receive_all(&self, most: usize, deliveries: &mut Vec<Delivery>) -> Result<(), QueueError> {
+        if let Some(waiting) = &self.queues.waiting {
+            self.receive_from(waiting, most, Duration::ZERO, deliveries).await?;
+        }
+        if deliveries.len() < most {
+            let poll = if deliveries.is_empty() { self.poll() } else { Duration::ZERO };
+            self.receive_from(&self.queues.work, most, poll, deliveries).await?;
+        }
+        Ok(())
+    }
+
+    /// Receives messages from this queue, until there are `most`. Messages that were received before must not wait for long, so
+    /// that then a failing call is not retried.
+    async fn receive_from(
+        &self,
+        url: &str,
+        most: usize,
+        mut poll: Duration,
+        deliveries: &mut Vec<Delivery>,
+    ) -> Result<(), QueueError> {
         while deliveries.len() < most {
             let wanted = (most - deliveries.len()).min(MAX_BATCH);
             let receive = || {
@@ -127,12 +151,27 @@ impl SqsQueue {
                     .message_attribute_names("All")
                     .send()
             };
-            let received = with_retry(receive).await?.messages.unwrap_or_default();
+            let answer = match deliveries.is_empty() {
+                true => with_retry(receive).await,
+                false => match timeout(self.timing.visibility_timeout / 4, receive()).await {
+                    Ok(answer) => answer.map_err(AwsError::from),
+                    Err(_) => Err(AwsError::new("SQS", "ReceiveMessage", None, "timeout: no response")),
+                },
+            };
+            let received = answer?.messages.unwrap_or_default();
             let until = Instant::now() + self.timing.visibility_timeout;
             let got = received.len();
             for message in received {
                 let Some(message) = ReceivedSqsMessage::parse(message) else { continue };
-                let lease = Lease { url: url.to_owned(), until, group: message.group.clone() };
+                let ReceivedSqsMessage { delivery, group, copy, .. } = &message;
+                if self.replaced.is_replaced(&delivery.id, *copy) {
+                    drop(self.deletions.start_deletion(url, &delivery.receipt));
+                    continue;
+                }
+                let lease = Lease { url: url.to_owned(), until, group: group.clone(), copy: *copy };
+                if *copy > 0 {
+                    self.replaced.record(&delivery.id, *copy);
+                }
                 if self.exceeds_max_crashes(url, &message) {
                     self.dead_letter_after_crashes(message, &lease).await;
                     continue;
@@ -146,7 +185,7 @@ impl SqsQueue {
                 break;
             }
         }
-        Ok(deliveries)
+        Ok(())
     }
 
     /// Returns whether a message of the waiting queue was delivered too often without being settled: its workers died. The
@@ -177,22 +216,6 @@ impl SqsQueue {
         }
     }
 
-    /// Replaces the message by a copy with the same ID, delivered after this delay, without counting an attempt.
-    async fn replace_by_copy(&self, delivery: &Delivery, lease: &Lease, after: Duration) -> Result<(), QueueError> {
-        let attempts = delivery.receives.saturating_sub(1);
-        let url = self.queues.waiting.as_deref().unwrap_or(&self.queues.work);
-        if is_fifo(url) {
-            // SQS cannot delay single messages of a FIFO queue, and a copy would queue behind its own message group. So the
-            // message itself is delivered again when its visibility timeout ends.
-            return self.change_visibility(delivery, lease, after).await;
-        }
-        let send = self.client.send_message().queue_url(url).message_body(&delivery.body);
-        let send = send.delay_seconds(seconds(after, MAX_DELAY));
-        let send = send.set_message_attributes(Some(sqs_message::copy_attributes(delivery, attempts)?));
-        with_retry(|| send.clone().send()).await?;
-        self.delete(delivery, lease).await
-    }
-
     async fn delete(&self, delivery: &Delivery, lease: &Lease) -> Result<(), QueueError> {
         match self.deletions.delete(&lease.url, &delivery.receipt).await {
             Err(error) if error.has_code(&LEASE_LOST_CODES) => Err(QueueError::LeaseLost(delivery.id.clone())),
@@ -209,30 +232,6 @@ impl SqsQueue {
             Err(error) if error.has_code(&LEASE_LOST_CODES) => Err(QueueError::LeaseLost(delivery.id.clone())),
             done => Ok(done.map(drop)?),
         }
-    }
-
-    async fn move_to_dead_letters(
-        &self,
-        delivery: &Delivery,
-        lease: &Lease,
-        cause: &str,
-        reason: &str,
-    ) -> Result<(), QueueError> {
-        let (dead, fifo) = (&self.queues.dead, is_fifo(&self.queues.dead));
-        let send = self.client.send_message().queue_url(dead).message_body(&delivery.body);
-        // Each in a message group of its own: SQS delivers no other message of a group while one is in flight, and all of them
-        // must be listed.
-        let send = send.set_message_group_id(fifo.then(|| deduplication_id(&delivery.id.0)));
-        let deduplication = format!("{}/{}", delivery.id.0, delivery.receives);
-        let send = send.set_message_deduplication_id(fifo.then(|| deduplication_id(&deduplication)));
-        let send = send.set_message_attributes(Some(sqs_message::dead_letter_attributes(
-            delivery,
-            lease.group.as_deref(),
-            cause,
-            reason,
-        )?));
-        with_retry(|| send.clone().send()).await?;
-        self.delete(delivery, lease).await
     }
 
     async fn counts(&self, url: &str) -> Result<[u64; 3], QueueError> {
@@ -263,13 +262,12 @@ impl Queue for SqsQueue {
 
     async fn receive(&self, most: usize) -> Result<Vec<Delivery>, QueueError> {
         self.leases.sweep();
-        let mut deliveries = match &self.queues.waiting {
-            Some(waiting) => self.receive_from(waiting, most, Duration::ZERO).await?,
-            None => Vec::new(),
-        };
-        if deliveries.len() < most {
-            let poll = if deliveries.is_empty() { self.poll() } else { Duration::ZERO };
-            deliveries.extend(self.receive_from(&self.queues.work, most - deliveries.len(), poll).await?);
+        let mut deliveries = Vec::new();
+        match self.receive_all(most, &mut deliveries).await {
+            Err(error) if deliveries.is_empty() => return Err(error),
+            // The messages received so far are leased, and each receive counts as an attempt.
+            Err(error) => tracing::warn!(%error, received = deliveries.len(), "failed to receive further messages"),
+            Ok(()) => {}
         }
         Ok(deliveries)
     }

@@ -9,7 +9,7 @@ use aws_sdk_sqs::types::{Message, MessageAttributeValue, MessageSystemAttributeN
 use sparks_domain::Timestamp;
 use sparks_engine::{Cause, DeadLetter, Delivery, MessageId, QueueError};
 
-use super::invalid_request;
+use super::{invalid_request, leases::Lease};
 
 type Attributes = HashMap<String, MessageAttributeValue>;
 
@@ -17,6 +17,7 @@ const ID: &str = "sparks.id";
 const SENT: &str = "sparks.sent";
 const RECEIVES: &str = "sparks.receives";
 const GROUP: &str = "sparks.group";
+const COPY: &str = "sparks.copy";
 const CAUSE: &str = "sparks.cause";
 const REASON: &str = "sparks.reason";
 const DIED: &str = "sparks.died";
@@ -34,6 +35,8 @@ pub(super) struct ReceivedSqsMessage {
     pub delivery: Delivery,
     /// The message group, in a FIFO queue.
     pub group: Option<String>,
+    /// The number of this copy of the message; 0 for the message itself.
+    pub copy: u32,
     /// How often SQS has delivered this copy of the message.
     pub receives_of_copy: u32,
     message: Message,
@@ -49,7 +52,8 @@ impl ReceivedSqsMessage {
             None => format!("{sent:013}-{}", message.message_id()?),
         };
         let receives_of_copy: u32 = system(&message, System::ApproximateReceiveCount)?.parse().ok()?;
-        let before = number(&message, RECEIVES).and_then(|before| u32::try_from(before).ok()).unwrap_or_default();
+        let count = |name| number(&message, name).and_then(|count| u32::try_from(count).ok()).unwrap_or_default();
+        let (before, copy) = (count(RECEIVES), count(COPY));
         let delivery = Delivery {
             id: MessageId(id),
             body: message.body().unwrap_or_default().to_owned(),
@@ -58,7 +62,7 @@ impl ReceivedSqsMessage {
             receipt: message.receipt_handle()?.to_owned(),
         };
         let group = text(&message, GROUP).or_else(|| system(&message, System::MessageGroupId)).map(str::to_owned);
-        Some(Self { delivery, group, receives_of_copy, message })
+        Some(Self { delivery, group, copy, receives_of_copy, message })
     }
 
     /// Returns the message ID that SQS assigned, unique per copy.
@@ -105,23 +109,28 @@ pub(super) fn new_message_attributes(id: &MessageId, name: &str) -> Result<Attri
     attributes([(ID, id.0.clone()), (NAME, name.to_owned())], [])
 }
 
-/// Returns the attributes of a copy that replaces the message, after this many attempts.
-pub(super) fn copy_attributes(delivery: &Delivery, spent: u32) -> Result<Attributes, QueueError> {
-    let numbers = [(SENT, delivery.sent.as_millis()), (RECEIVES, i64::from(spent))];
+/// Returns the attributes of the copy with this number that replaces the message, after this many attempts.
+pub(super) fn copy_attributes(delivery: &Delivery, copy: u32, spent: u32) -> Result<Attributes, QueueError> {
+    let numbers = [(SENT, delivery.sent.as_millis()), (RECEIVES, i64::from(spent)), (COPY, i64::from(copy))];
     attributes([(ID, delivery.id.0.clone())], numbers)
 }
 
-/// Returns the attributes of a dead letter.
+/// Returns the attributes of a dead letter. It has a number as a copy has: a redrive sends it to the queue as it is.
 pub(super) fn dead_letter_attributes(
     delivery: &Delivery,
-    group: Option<&str>,
+    lease: &Lease,
     cause: &str,
     reason: &str,
 ) -> Result<Attributes, QueueError> {
     let reason: String = reason.chars().filter(|c| !c.is_control()).take(MAX_REASON_CHARS).collect();
     let texts = [(ID, delivery.id.0.clone()), (CAUSE, cause.to_owned()), (REASON, reason)];
-    let group = group.map(|group| (GROUP, group.to_owned()));
-    let numbers = [(SENT, delivery.sent.as_millis()), (RECEIVES, i64::from(delivery.receives)), (DIED, now())];
+    let group = lease.group.clone().map(|group| (GROUP, group));
+    let numbers = [
+        (SENT, delivery.sent.as_millis()),
+        (RECEIVES, i64::from(delivery.receives)),
+        (DIED, now()),
+        (COPY, i64::from(lease.copy + 1)),
+    ];
     attributes(texts.into_iter().chain(group), numbers)
 }
 
