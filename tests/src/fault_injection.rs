@@ -8,7 +8,7 @@ use std::{
 };
 
 use async_trait::async_trait;
-use sparks_domain::{FaceId, ImageId, Item, Key, Mutation, PersonId, PhotoState, Position, RecordedEvent, Seq};
+use sparks_domain::{Event, FaceId, ImageId, Item, Key, Mutation, PersonId, PhotoState, Position, RecordedEvent, Seq};
 use sparks_engine::{
     Checkpoint, Commit, CommitError, Content, DecidedFace, Delivery, DependencyError, Fingerprint, IdentityTail,
     Maintenance, MessageId, Notification, Object, ObjectEntry, Objects, ObjectsError, Page, PublishError, Publisher,
@@ -62,7 +62,7 @@ enum InterruptionPoint {
 /// An action of another process that runs between two calls.
 type Interruption = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// A port whose calls go through a fault plan.
+/// A port whose calls go through a fault plan. A store refuses transactions that are too large for DynamoDB.
 pub struct FaultyPort<P: ?Sized> {
     inner: Arc<P>,
     plan: Arc<FaultPlan>,
@@ -161,6 +161,23 @@ impl<P: ?Sized> FaultyPort<P> {
     }
 }
 
+/// The largest number of actions in a DynamoDB transaction.
+const MAX_ACTIONS: usize = 100;
+
+/// Returns the number of actions of a DynamoDB transaction that cannot be written after it: events, lane heads, the photo's state, the
+/// counter of persons, rows that must exist, and one item with faces for each photo.
+fn fixed_actions(commit: &Commit) -> usize {
+    let has_identity = commit.identity.is_some() || commit.events.iter().any(Event::is_identity);
+    let has_photo = commit.events.iter().any(|event| !event.is_identity());
+    let erased = commit.erased.photos.iter().chain(commit.erased.faces.iter().map(|face| &face.image));
+    let changed = commit.identified.iter().map(|(face, _)| &face.image).chain(commit.promoted.iter().map(|f| &f.image));
+    let stored = commit.signatures.iter().map(|stored| &stored.face.image);
+    let items: BTreeSet<&ImageId> = erased.chain(changed).chain(stored).collect();
+    let conditions = [has_identity, has_photo, commit.photo.is_some(), commit.identity.is_some()];
+    let rows = commit.mutations.iter().filter(|mutation| mutation.requires_row()).count();
+    commit.events.len() + conditions.into_iter().filter(|is_needed| *is_needed).count() + items.len() + rows
+}
+
 fn store_error() -> StoreError {
     StoreError::Dependency(DependencyError::Unavailable(INJECTED.into()))
 }
@@ -176,6 +193,11 @@ fn objects_error(key: &str) -> ObjectsError {
 #[async_trait]
 impl<P: Store + ?Sized> Store for FaultyPort<P> {
     async fn commit(&self, commit: &Commit) -> Result<Vec<RecordedEvent>, CommitError> {
+        let actions = fixed_actions(commit);
+        if actions > MAX_ACTIONS {
+            let reason = format!("ValidationException: {actions} actions in one transaction");
+            return Err(StoreError::Unreadable(reason).into());
+        }
         self.pass("store.commit", self.inner.commit(commit), || store_error().into()).await
     }
 

@@ -17,9 +17,11 @@ mod ports {
     mod merge_crash;
     mod message_fuzzing;
     mod person_allocation;
+    mod person_erasure;
     mod person_merge;
     mod photo_crash;
     mod photo_deletion;
+    mod photo_versions;
     mod processed_album;
     mod profile_pictures;
     mod rebuild;

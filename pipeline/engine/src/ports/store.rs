@@ -84,6 +84,11 @@ pub struct Erasure {
     pub faces: Vec<FaceId>,
 }
 
+impl Erasure {
+    /// The most photos whose faces one commit may erase: a DynamoDB transaction has at most 100 actions.
+    pub const MAX_PHOTOS: usize = 64;
+}
+
 impl Commit {
     /// Creates a commit without events, to which mutations may be added.
     pub fn without_events(when: Timestamp, photo: Option<PhotoGuard>) -> Self {

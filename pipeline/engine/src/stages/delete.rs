@@ -3,26 +3,22 @@
 use std::collections::BTreeSet;
 
 use sparks_domain::{
-    Command, Deletion, DeletionCause, Email, Event, FaceId, ImageId, Item, Key, Mutation, PhotoDeleted, PhotoState,
+    Command, Deletion, DeletionCause, Email, Event, ImageId, Item, Key, Mutation, PersonId, PhotoDeleted, PhotoState,
     ProjectionContext, Refusal, decide, object_keys,
 };
 
 use super::{
     Outcome,
     commit::{Committer, conflict_backoff, outcome_of, wait_after_conflict},
+    earlier_versions::EarlierVersions,
     notify::Notifier,
-    person_lifecycle::PersonLifecycle,
+    person_lifecycle::{PersonLifecycle, RemovedFaces},
     table::Table,
 };
 use crate::{
     Cause, Commit, CommitError, DeleteRef, Erasure, Failure, ObjectsError, PhotoGuard, Pipeline, RemovedRef,
     photo_rows::PhotoRows,
 };
-
-/// A deletion is one transaction, which has room for about a hundred photos whose faces change. So each person gets few replacement
-/// templates, and persons that get none are updated after the commit.
-const TEMPLATES_PER_PERSON: usize = 4;
-const MAX_OTHER_PHOTOS: usize = 60;
 
 /// Deletes photos.
 pub(crate) struct PhotoDeletion<'a>(pub &'a Pipeline);
@@ -125,6 +121,7 @@ impl PhotoDeletion<'_> {
             }
             objects.extend(original);
         }
+        let persons = state.map_or(&[][..], |state| &state.persons);
         Ok(Deletion {
             image_id: image.clone(),
             cause,
@@ -133,7 +130,7 @@ impl PhotoDeletion<'_> {
             sequencer: None,
             // Sorted by key, so originals before variants: see `remove_leftover_variants`.
             objects: objects.into_iter().filter(|key| may_delete_with(image, key)).collect(),
-            known_by: self.replacement_templates(image, state).await?,
+            known_by: PersonLifecycle(self.0).templates_without(image, persons).await?,
         })
     }
 
@@ -218,28 +215,15 @@ impl PhotoDeletion<'_> {
                 deleted => deleted?,
             }
         }
-        if !event.persons.is_empty() {
-            ports.index.remove_photo(&event.image_id, &event.persons).await?;
+        // Those of earlier versions, too: a crash may have prevented the effects of the last one.
+        let earlier = EarlierVersions(self.0).persons(&event.image_id, event.follows, &event.version).await?;
+        let persons: BTreeSet<PersonId> = event.persons.iter().copied().chain(earlier).collect();
+        let persons: Vec<PersonId> = persons.into_iter().collect();
+        if !persons.is_empty() {
+            ports.index.remove_photo(&event.image_id, &persons).await?;
             ports.index.promote(&event.known_by).await?;
         }
-        PersonLifecycle(self.0).after_photo_removed(&event.image_id, &event.persons).await
-    }
-
-    /// Returns faces of other photos to enroll as templates of persons whose only templates are in this photo.
-    async fn replacement_templates(&self, image: &ImageId, state: Option<&PhotoState>) -> Result<Vec<FaceId>, Failure> {
-        let (mut templates, mut photos) = (Vec::new(), BTreeSet::new());
-        let Some(state) = state else { return Ok(templates) };
-        let merges = self.0.ports.index.merges();
-        for person in merges.all_current(&state.persons) {
-            let faces = PersonLifecycle(self.0).replacement_templates(person, Some(image)).await?;
-            for face in faces.into_iter().take(TEMPLATES_PER_PERSON) {
-                if photos.len() < MAX_OTHER_PHOTOS || photos.contains(&face.image) {
-                    photos.insert(face.image.clone());
-                    templates.push(face);
-                }
-            }
-        }
-        Ok(templates)
+        PersonLifecycle(self.0).after_faces_removed(&RemovedFaces::all(&event.image_id), &persons).await
     }
 
     /// Returns whether this is the state of a profile picture, by its last event.

@@ -13,9 +13,10 @@ use sparks_domain::{
 use super::{
     CommitReceipt, Outcome,
     commit::{conflict_backoff, wait_after_conflict},
+    earlier_versions::EarlierVersions,
     images::{Images, PixelSource},
     notify::{Notifier, StoredVariants},
-    person_lifecycle::PersonLifecycle,
+    person_lifecycle::{PersonLifecycle, RemovedFaces},
 };
 use crate::{CommitError, Enrollment, Failure, PersonStatus, Pipeline, Pixels, Probe, photo_rows::PhotoRows};
 
@@ -79,6 +80,7 @@ impl Effects<'_> {
         let Some(recorded) = self.rewrite_all_rows(image).await? else { return Ok(Outcome::Deleted) };
         if let Event::PhotoProcessed(photo) = &recorded.event {
             self.enroll_photo(photo, PixelSource::Object(&photo.variants.large.key), false).await?;
+            EarlierVersions(self.0).release_persons(photo).await?;
             let variants = (!has_variants).then_some(StoredVariants { photo, when: recorded.when });
             Notifier(self.0).publish(std::slice::from_ref(&recorded), variants).await?;
         }
@@ -97,7 +99,8 @@ impl Effects<'_> {
             let state = self.0.ports.store.photo(&photo.image_id).await?;
             if state.is_some_and(|state| state.status == PhotoStatus::Deleted) {
                 self.0.ports.index.remove_photo(&photo.image_id, &photo.persons()).await?;
-                PersonLifecycle(self.0).after_photo_removed(&photo.image_id, &photo.persons()).await?;
+                let removed = RemovedFaces::all(&photo.image_id);
+                PersonLifecycle(self.0).after_faces_removed(&removed, &photo.persons()).await?;
             }
         }
         Ok(())

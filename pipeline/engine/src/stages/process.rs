@@ -13,6 +13,7 @@ use super::{
     analyze::AnalyzedPhoto,
     commit::{Committer, conflict_backoff, outcome_of},
     delete::PhotoDeletion,
+    earlier_versions::EarlierVersions,
     effects::Effects,
     look_up::LookedUpPhoto,
     outcome::{RejectedPhoto, StageError},
@@ -86,6 +87,9 @@ impl PhotoProcessor<'_> {
         match &outcome {
             Outcome::Committed(receipt) => {
                 self.timed("effects", effects.apply(receipt, analyzed.probes.pixels, has_variants)).await?;
+                if let Some((photo, _)) = receipt.photo() {
+                    EarlierVersions(self.0).release_persons(photo).await?;
+                }
             }
             Outcome::AlreadyCommitted => return Ok(effects.repeat(&image, has_variants).await?),
             _ => {}
@@ -115,7 +119,7 @@ impl PhotoProcessor<'_> {
                 ports.index.refresh().await?;
                 continue;
             }
-            let commit = self.prepare(analyzed, &basis, events, allocates_persons.then_some(found.identity));
+            let commit = self.prepare(analyzed, &basis, events, allocates_persons.then_some(found.identity)).await?;
             let conflict = match Committer(self.0).commit(&commit).await {
                 Ok(receipt) => return Ok(Outcome::Committed(receipt)),
                 Err(conflict) => conflict,
@@ -153,21 +157,26 @@ impl PhotoProcessor<'_> {
             search: found.search.clone(),
             identity: found.identity.clone(),
         });
-        decide(basis.state.as_ref(), command, &self.0.config.policy).map_err(|refusal| outcome_of(&refusal))
+        // Persons match faces as they are after merges.
+        let merges = self.0.ports.index.merges();
+        let persons = |state: &PhotoState| merges.all_current(&state.persons).into_iter().collect();
+        let state = basis.state.as_ref().map(|state| PhotoState { persons: persons(state), ..state.clone() });
+        decide(state.as_ref(), command, &self.0.config.policy).map_err(|refusal| outcome_of(&refusal))
     }
 
     /// Returns the transaction: events, rows, signatures, and the conditions under which they hold.
-    fn prepare(
+    async fn prepare(
         &self,
         analyzed: &AnalyzedPhoto,
         basis: &Basis,
         events: Vec<Event>,
         identity: Option<IdentityHead>,
-    ) -> Commit {
+    ) -> Result<Commit, Failure> {
         let mut commit = Committer(self.0).prepare(&analyzed.image, basis.state.as_ref(), events);
         commit.identity = identity;
         commit.signatures = analyzed.signatures(&commit.events);
-        commit
+        EarlierVersions(self.0).replace_faces(&mut commit, basis.state.as_ref()).await?;
+        Ok(commit)
     }
 
     async fn timed<T>(&self, stage: &'static str, work: impl Future<Output = T>) -> T {

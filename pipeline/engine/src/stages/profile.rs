@@ -11,11 +11,12 @@ use super::{
     Outcome,
     analyze::{AnalyzedPhoto, Subject},
     commit::Committer,
+    earlier_versions::EarlierVersions,
     effects::{Effects, IdentifiedFace},
     images::{Images, PixelSource},
     notify::Notifier,
     outcome::RejectedPhoto,
-    person_lifecycle::PersonLifecycle,
+    person_lifecycle::RemovedFaces,
     process::PhotoProcessor,
 };
 use crate::{
@@ -130,12 +131,11 @@ impl ProfileProcessor<'_> {
             is_new_person: matches!(face.verdict, Verdict::NewPerson(_)),
         };
         Effects(self.0).enroll(&[identified], source, is_fresh).await?;
-        match self.previous_person(profile).await? {
-            Some(previous) if merges.current(previous) != merges.current(person) => {
-                PersonLifecycle(self.0).after_photo_removed(&profile.image_id, &[previous]).await
-            }
-            _ => Ok(()),
-        }
+        let Some(previous) = self.previous_person(profile).await? else { return Ok(()) };
+        let removed = RemovedFaces { image: &profile.image_id, before: profile.first_face.into() };
+        let persons = [previous];
+        let gone = if merges.current(previous) == merges.current(person) { &[] } else { &persons[..] };
+        EarlierVersions(self.0).release(&removed, &persons, gone).await
     }
 
     /// Returns the person that the user's previous pictures were identified as.
