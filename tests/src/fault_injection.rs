@@ -11,8 +11,8 @@ use async_trait::async_trait;
 use sparks_domain::{Event, FaceId, ImageId, Item, Key, Mutation, PersonId, PhotoState, Position, RecordedEvent, Seq};
 use sparks_engine::{
     Checkpoint, Commit, CommitError, Content, DecidedFace, Delivery, DependencyError, Fingerprint, IdentityTail,
-    Maintenance, MessageId, Notification, Object, ObjectEntry, Objects, ObjectsError, Page, PublishError, Publisher,
-    PutMode, Query, Queue, QueueDepth, QueueError, RepairReport, Settlement, Store, StoreError, StoredFace,
+    Maintenance, MessageId, Notification, Object, ObjectEntry, ObjectInfo, Objects, ObjectsError, Page, PublishError,
+    Publisher, PutMode, Query, Queue, QueueDepth, QueueError, RepairReport, Settlement, Store, StoreError, StoredFace,
     TemplateScope, Templates,
 };
 
@@ -303,7 +303,7 @@ impl Objects for FaultyPort<dyn Objects> {
         self.pass(format!("objects.delete {key}"), self.inner.delete(key), || objects_error(key)).await
     }
 
-    async fn head(&self, key: &str) -> Result<Option<u64>, ObjectsError> {
+    async fn head(&self, key: &str) -> Result<Option<ObjectInfo>, ObjectsError> {
         self.pass(format!("objects.head {key}"), self.inner.head(key), || objects_error(key)).await
     }
 

@@ -83,3 +83,5 @@ mod sigkill;
 mod sparks;
 #[path = "scenarios/tail.rs"]
 mod tail;
+#[path = "scenarios/variant_changes.rs"]
+mod variant_changes;

@@ -9,7 +9,7 @@ use sparks_domain::{Email, ImageId, Policy, Projection, Rejection, SourceObject}
 
 use crate::{
     ArrivalSlot, Clock, CpuPool, FaceAnalyzer, FaceIndex, Failure, ImageProcessor, Meter, Objects, Outcome, PhotoRef,
-    Publisher, Request, Store,
+    Publisher, Request, Store, VariantStore,
     stages::{PhotoDeletion, PhotoProcessor, ProfileProcessor},
 };
 
@@ -115,6 +115,13 @@ impl Pipeline {
     /// Returns the image processor.
     pub fn image_processor(&self) -> Arc<dyn ImageProcessor> {
         Arc::clone(&self.ports.image_processor)
+    }
+
+    /// Returns the variants in the bucket.
+    pub(crate) fn variants(&self) -> VariantStore {
+        let Ports { objects, image_processor, .. } = &self.ports;
+        let (objects, image_processor) = (Arc::clone(objects), Arc::clone(image_processor));
+        VariantStore { objects, image_processor, cpu: self.cpu.clone(), max_bytes: self.config.max_bytes }
     }
 
     pub(crate) fn count_conflict(&self) {

@@ -1,18 +1,22 @@
-//! New versions of a photo: what is kept and what is let go of the earlier one.
+//! New versions of a photo: what is kept and what is let go of the earlier one, and which version wins a race.
 
-use serde_json::json;
+use std::{collections::BTreeMap, path::Path, sync::Arc};
+
+use serde_json::{Value, json};
 use sparks_domain::{Email, Event, ImageId, Key, PersonId};
-use sparks_embedded::Embedded;
+use sparks_embedded::{Embedded, FileObjects};
 use sparks_engine::{DeadLetters, Objects, Store};
 use sparks_tests::{
     album::{Photo, album, photo},
-    platform_actions::{sign_up, upload_again, upload_profile_picture},
-    samples::{face, person},
-    snapshot::{count, read_log},
-    worker::{drain, image_of, open, persons_in, rebuilder, upload},
+    fault_injection::FaultPlan,
+    platform_actions::{sign_up, store_original, upload_again, upload_message, upload_profile_picture, write_row},
+    samples::{face, person, uploader},
+    snapshot::{Snapshot, count, read_log},
+    worker::{Worker, drain, image_of, open, persons_in, rebuilder, upload},
 };
+use tokio::task::JoinSet;
 
-use super::data_folders::DataFolders;
+use super::data_folders::{DataFolders, copy_folder};
 
 /// Returns another content for the same image ID.
 fn version_of(first: &Photo, number: u64, identities: &[usize]) -> Photo {
@@ -125,4 +129,110 @@ async fn a_new_profile_picture_erases_the_signature_of_the_earlier_one() {
     assert_eq!(stored_numbers(&backend, &image).await, [2]);
     assert_eq!(is_enrolled(&backend, person(1)).await, [false; 3], "the person of the earlier pictures");
     assert_consistent(&backend).await;
+}
+
+/// Returns the S3 event for a version, with a sequencer if versions are ordered by them.
+fn message(version: &Photo, sequencer: Option<&str>) -> Value {
+    let mut message = upload_message(version);
+    if let Some(sequencer) = sequencer {
+        message["Records"][0]["s3"]["object"]["sequencer"] = json!(sequencer);
+    }
+    message
+}
+
+/// Returns the variants in a data folder, with their content.
+fn variants(snapshot: &Snapshot) -> BTreeMap<String, String> {
+    let is_variant = |(key, _): &(&String, &String)| key.starts_with("processed/");
+    snapshot.objects.iter().filter(is_variant).map(|(key, content)| (key.clone(), content.clone())).collect()
+}
+
+/// Returns a data folder with the first version of a photo and its message.
+async fn with_first_version(folders: &DataFolders, first: &Photo, sequencer: Option<&str>) -> std::path::PathBuf {
+    let folder = folders.fresh();
+    let backend = open(&folder);
+    write_row(&backend, &Key::image(&image_of(first), &uploader()), json!({ "entityType": "IMAGE" })).await;
+    store_original(&backend, first).await;
+    sparks_tests::platform_actions::send(&backend, message(first, sequencer)).await;
+    folder
+}
+
+/// A worker is interrupted before one of its port calls while another processes the second version, which must be the result.
+async fn race(folder: &Path, call: usize, second: &Photo, message: Value, expected: &Snapshot) -> Result<(), String> {
+    let (backend, other) = (open(folder), open(folder));
+    let another = Worker::start(&other, &FaultPlan::without_faults()).await.unwrap();
+    let later = second.clone();
+    let plan = FaultPlan::interrupting_call_number(call, async move {
+        store_original(&other, &later).await;
+        sparks_tests::platform_actions::send(&other, message).await;
+        while another.next().await.unwrap() {}
+        drop(other);
+    });
+    Worker::start(&backend, &plan).await.unwrap().drain(&backend).await.unwrap();
+    let state = backend.store.photo(&image_of(second)).await.unwrap().unwrap();
+    let found = Snapshot::take(folder, &backend).await;
+    let name = plan.calls().get(call - 1).cloned();
+    if state.version != FileObjects::version(&second.jpeg) {
+        return Err(format!("before call {call} ({name:?}): the log has the first version"));
+    }
+    if variants(&found) != variants(expected) {
+        return Err(format!("before call {call} ({name:?}): the bucket has variants of the first version"));
+    }
+    let is_clean = (found.dead.len(), found.drift.len()) == (0, 0);
+    is_clean.then_some(()).ok_or_else(|| format!("before call {call} ({name:?}): {found:#?}"))
+}
+
+/// Processes two versions of a photo, the second at every moment of the first.
+async fn check_races(sequencers: [Option<&str>; 2]) {
+    let folders = Arc::new(DataFolders::new());
+    let first = photo(0, &[0]);
+    let second = version_of(&first, 70, &[1, 2]);
+    let alone = with_first_version(&folders, &second, sequencers[1]).await;
+    let backend = open(&alone);
+    drain(&backend).await;
+    let expected = Arc::new(Snapshot::take(&alone, &backend).await);
+    let before = with_first_version(&folders, &first, sequencers[0]).await;
+    let plan = FaultPlan::without_faults();
+    let backend = open(&copy_folder(&before, &folders.fresh()));
+    Worker::start(&backend, &plan).await.unwrap().drain(&backend).await.unwrap();
+    let (mut trials, mut failures) = (JoinSet::new(), Vec::new());
+    for call in 1..=plan.calls().len() {
+        while trials.len() >= 4 {
+            failures.extend(trials.join_next().await.and_then(|trial: Result<Option<String>, _>| trial.unwrap()));
+        }
+        let (folder, second) = (copy_folder(&before, &folders.fresh()), second.clone());
+        let (message, expected) = (message(&second, sequencers[1]), Arc::clone(&expected));
+        trials.spawn(async move { race(&folder, call, &second, message, &expected).await.err() });
+    }
+    failures.extend(trials.join_all().await.into_iter().flatten());
+    assert!(failures.is_empty(), "{} interleavings fail:\n{}", failures.len(), failures.join("\n"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_slow_worker_never_overwrites_a_newer_version() {
+    check_races([None, None]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_slow_worker_never_overwrites_a_version_with_a_later_sequencer() {
+    check_races([Some("01"), Some("02")]).await;
+}
+
+/// A worker that died may have left variants that are not those of the committed version.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_redelivery_renders_variants_that_differ_from_the_log() {
+    let folders = DataFolders::new();
+    let folder = folders.fresh();
+    let (backend, photos) = (open(&folder), album(&[&[0]]));
+    upload(&backend, &photos).await;
+    drain(&backend).await;
+    let clean = Snapshot::take(&folder, &backend).await;
+    let [large, medium] = sparks_domain::object_keys::variants(&image_of(&photos[0]));
+    let mut other = backend.objects.get(&large, 1 << 20).await.unwrap().bytes;
+    *other.last_mut().unwrap() ^= 1;
+    let content = sparks_engine::Content::image("image/webp");
+    backend.objects.put(&large, other, content, sparks_engine::PutMode::Replace).await.unwrap();
+    backend.objects.delete(&medium).await.unwrap();
+    upload_again(&backend, &photos[0]).await;
+    drain(&backend).await;
+    assert_eq!(Snapshot::take(&folder, &backend).await.difference(&clean), None);
 }

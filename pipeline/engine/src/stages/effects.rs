@@ -18,7 +18,9 @@ use super::{
     notify::{Notifier, StoredVariants},
     person_lifecycle::{PersonLifecycle, RemovedFaces},
 };
-use crate::{CommitError, Enrollment, Failure, PersonStatus, Pipeline, Pixels, Probe, photo_rows::PhotoRows};
+use crate::{
+    CommitError, Enrollment, Failure, PersonStatus, Pipeline, Pixels, Probe, Restoration, photo_rows::PhotoRows,
+};
 
 /// Applies the effects of a commit: enrolls faces, stores crops, rewrites rows, publishes notifications.
 pub(crate) struct Effects<'a>(pub &'a Pipeline);
@@ -74,11 +76,14 @@ impl Effects<'_> {
         Notifier(self.0).publish(receipt.events(), variants).await
     }
 
-    /// Repeats the effects of an earlier commit, which a crash may have interrupted: reads the event, writes its rows again, and
-    /// makes missing crops from `large`. A photo without projected rows has been deleted since.
+    /// Repeats the effects of an earlier commit, which a crash may have interrupted: reads the event, writes its rows again, restores its
+    /// variants, and makes missing crops from `large`. A photo without projected rows has been deleted since.
     pub async fn repeat(&self, image: &ImageId, has_variants: bool) -> Result<Outcome, Failure> {
         let Some(recorded) = self.rewrite_all_rows(image).await? else { return Ok(Outcome::Deleted) };
         if let Event::PhotoProcessed(photo) = &recorded.event {
+            if !has_variants && let Restoration::Impossible(reason) = self.0.variants().restore(photo).await? {
+                tracing::warn!(image = %photo.image_id, reason, "variants differ from the event log and are not restored");
+            }
             self.enroll_photo(photo, PixelSource::Object(&photo.variants.large.key), false).await?;
             EarlierVersions(self.0).release_persons(photo).await?;
             let variants = (!has_variants).then_some(StoredVariants { photo, when: recorded.when });
