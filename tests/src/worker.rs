@@ -2,7 +2,7 @@
 
 use std::{path::Path, sync::Arc, time::Duration};
 
-use sparks_domain::{ImageId, PersonId, Policy, Projection, Threshold};
+use sparks_domain::{ImageId, PersonId, Policy, Projection, Threshold, Timestamp};
 use sparks_embedded::{Embedded, FileObjects, QueueConfig, Submission};
 use sparks_engine::{
     ArrivalOrder, ArrivalSlot, Clock, ConsolidationConfig, Consolidator, Content, CpuPool, Failure, GalleryIndex,
@@ -220,16 +220,16 @@ impl Worker {
         let slot = self.arrival_order.slot();
         let result = match parse_message(&delivery.body, BUCKET) {
             Err(malformed) => Err(malformed.into()),
-            Ok(requests) => self.handle(requests, &slot).await,
+            Ok(requests) => self.handle(requests, delivery.sent, &slot).await,
         };
         let settlement = RETRY_POLICY.settlement(&result, &delivery, SystemClock.now());
         self.queue.settle(delivery, settlement).await?;
         Ok(true)
     }
 
-    async fn handle(&self, requests: Vec<Request>, slot: &ArrivalSlot) -> Result<(), Failure> {
+    async fn handle(&self, requests: Vec<Request>, sent: Timestamp, slot: &ArrivalSlot) -> Result<(), Failure> {
         for request in requests {
-            self.pipeline.handle(request, slot).await?;
+            self.pipeline.handle(request, sent, slot).await?;
         }
         Ok(())
     }

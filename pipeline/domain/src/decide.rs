@@ -194,16 +194,13 @@ pub(crate) fn with_allocations(
     vec![Event::PersonsAllocated(allocated), event]
 }
 
-/// Refuses a version that is decided, outdated or deleted. A rejected photo may be processed later, because limits and
-/// formats may have been extended since; a deleted photo only in a later version.
+/// Refuses a version that is decided or outdated. A rejected photo may be processed later, because limits and formats may
+/// have been extended since. A deleted photo, too: a deletion removes the object, so an object that was read was uploaded
+/// again.
 fn refuse_repeat(state: Option<&PhotoState>, source: &SourceObject, wanted: PhotoStatus) -> Result<(), Refusal> {
-    let Some(state) = state else { return Ok(()) };
-    let sequencer = source.sequencer.as_deref();
-    if state.status == PhotoStatus::Deleted {
-        return if state.is_older_than(&source.version, sequencer) { Ok(()) } else { Err(Refusal::Deleted) };
-    }
+    let Some(state) = state.filter(|state| state.status != PhotoStatus::Deleted) else { return Ok(()) };
     if state.version == source.version && (state.status == PhotoStatus::Processed || state.status == wanted) {
         return Err(Refusal::AlreadyCommitted(state.clone().into()));
     }
-    if state.is_newer_than(sequencer) { Err(Refusal::Outdated(state.clone().into())) } else { Ok(()) }
+    if state.is_newer_than(source.sequencer.as_deref()) { Err(Refusal::Outdated(state.clone().into())) } else { Ok(()) }
 }
