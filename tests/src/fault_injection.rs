@@ -8,11 +8,11 @@ use std::{
 };
 
 use async_trait::async_trait;
-use sparks_domain::{FaceId, ImageId, Item, Key, PersonId, PhotoState, Position, RecordedEvent, Seq};
+use sparks_domain::{Event, FaceId, ImageId, Item, Key, PersonId, PhotoState, Position, RecordedEvent, Seq};
 use sparks_engine::{
     Checkpoint, Commit, CommitError, Content, DecidedFace, Delivery, DependencyError, Fingerprint, IdentityTail,
-    Maintenance, MessageId, Notification, Object, ObjectEntry, Objects, ObjectsError, Page, PublishError, Publisher,
-    PutMode, Query, Queue, QueueDepth, QueueError, RepairGroup, RepairReport, Settlement, Store, StoreError,
+    Maintenance, MessageId, Notification, Object, ObjectEntry, ObjectInfo, Objects, ObjectsError, Page, PublishError,
+    Publisher, PutMode, Query, Queue, QueueDepth, QueueError, RepairGroup, RepairReport, Settlement, Store, StoreError,
     StoredFace, TemplateScope, Templates,
 };
 
@@ -65,7 +65,7 @@ enum InterruptionPoint {
 /// An action of another process that runs between two calls.
 pub type Interruption = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// A port whose calls go through a fault plan.
+/// A port whose calls go through a fault plan. A store refuses transactions that are too large for DynamoDB.
 pub struct FaultyPort<P: ?Sized> {
     inner: Arc<P>,
     plan: Arc<FaultPlan>,
@@ -191,6 +191,23 @@ impl<P: ?Sized> FaultyPort<P> {
     }
 }
 
+/// The largest number of actions in a DynamoDB transaction.
+const MAX_ACTIONS: usize = 100;
+
+/// Returns the number of actions of a DynamoDB transaction that cannot be written after it: events, lane heads, the photo's state, the
+/// counter of persons, rows that must exist, and one item with faces for each photo.
+fn fixed_actions(commit: &Commit) -> usize {
+    let has_identity = commit.identity.is_some() || commit.events.iter().any(Event::is_identity);
+    let has_photo = commit.events.iter().any(|event| !event.is_identity());
+    let erased = commit.erased.photos.iter().chain(commit.erased.faces.iter().map(|face| &face.image));
+    let changed = commit.identified.iter().map(|(face, _)| &face.image).chain(commit.promoted.iter().map(|f| &f.image));
+    let stored = commit.signatures.iter().map(|stored| &stored.face.image);
+    let items: BTreeSet<&ImageId> = erased.chain(changed).chain(stored).collect();
+    let conditions = [has_identity, has_photo, commit.photo.is_some(), commit.identity.is_some()];
+    let rows = commit.mutations.iter().filter(|mutation| mutation.requires_row()).count();
+    commit.events.len() + conditions.into_iter().filter(|is_needed| *is_needed).count() + items.len() + rows
+}
+
 fn store_error() -> StoreError {
     StoreError::Dependency(DependencyError::Unavailable(INJECTED.into()))
 }
@@ -206,6 +223,11 @@ fn objects_error(key: &str) -> ObjectsError {
 #[async_trait]
 impl<P: Store + ?Sized> Store for FaultyPort<P> {
     async fn commit(&self, commit: &Commit) -> Result<Vec<RecordedEvent>, CommitError> {
+        let actions = fixed_actions(commit);
+        if actions > MAX_ACTIONS {
+            let reason = format!("ValidationException: {actions} actions in one transaction");
+            return Err(StoreError::Unreadable(reason).into());
+        }
         self.pass("store.commit", self.inner.commit(commit), || store_error().into()).await
     }
 
@@ -315,7 +337,7 @@ impl Objects for FaultyPort<dyn Objects> {
         self.pass(format!("objects.delete {key}"), self.inner.delete(key), || objects_error(key)).await
     }
 
-    async fn head(&self, key: &str) -> Result<Option<u64>, ObjectsError> {
+    async fn head(&self, key: &str) -> Result<Option<ObjectInfo>, ObjectsError> {
         self.pass(format!("objects.head {key}"), self.inner.head(key), || objects_error(key)).await
     }
 

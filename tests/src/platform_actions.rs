@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::{Value, json};
 use sparks_domain::{Email, Key, Presence};
-use sparks_embedded::Embedded;
+use sparks_embedded::{Embedded, FileObjects};
 use sparks_engine::{Commit, Content, Objects, PutMode, Queue, Store};
 
 use crate::{
@@ -38,6 +38,24 @@ pub fn removal_message(photo: &Photo) -> Value {
 /// Returns the object key of a photo's original.
 pub fn original_key(photo: &Photo) -> String {
     format!("originals/{}.jpg", image_of(photo))
+}
+
+/// Replaces the original of an uploaded photo and sends the S3 event for it, without a sequencer.
+pub async fn upload_again(backend: &Embedded, photo: &Photo) {
+    store_original(backend, photo).await;
+    send(backend, upload_message(photo)).await;
+}
+
+/// Stores the original of a photo, in place of an earlier one.
+pub async fn store_original(backend: &Embedded, photo: &Photo) {
+    let (key, content) = (original_key(photo), Content::image("image/jpeg"));
+    backend.objects.put(&key, photo.jpeg.clone(), content, PutMode::Replace).await.expect("original is stored");
+}
+
+/// Returns the S3 event for the upload of a photo, without a sequencer.
+pub fn upload_message(photo: &Photo) -> Value {
+    let object = json!({ "key": original_key(photo), "eTag": FileObjects::version(&photo.jpeg) });
+    json!({ "Records": [{ "eventName": "ObjectCreated:Put", "s3": { "bucket": { "name": BUCKET }, "object": object } }] })
 }
 
 /// Creates a row, or changes attributes of an existing one.

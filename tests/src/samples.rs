@@ -51,7 +51,13 @@ pub fn source(image: &ImageId, version: &str) -> SourceObject {
 
 /// Returns the event of a processed photo in which these persons were identified.
 pub fn processed(image: &ImageId, version: &str, persons: &[u32]) -> Event {
-    let variant = |name: &str| Variant { key: format!("processed/{image}_{name}.webp"), width: 4, height: 3, bytes: 5 };
+    let variant = |name: &str| Variant {
+        key: format!("processed/{image}_{name}.webp"),
+        width: 4,
+        height: 3,
+        bytes: 5,
+        sha256: None,
+    };
     Event::PhotoProcessed(PhotoProcessed {
         v: Version,
         image_id: image.clone(),

@@ -20,9 +20,11 @@ mod ports {
     mod merge_failures;
     mod message_fuzzing;
     mod person_allocation;
+    mod person_erasure;
     mod person_merge;
     mod photo_crash;
     mod photo_deletion;
+    mod photo_versions;
     mod processed_album;
     mod profile_pictures;
     mod rebuild;

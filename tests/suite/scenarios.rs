@@ -87,3 +87,5 @@ mod sparks;
 mod tail;
 #[path = "scenarios/unreadable_log.rs"]
 mod unreadable_log;
+#[path = "scenarios/variant_changes.rs"]
+mod variant_changes;

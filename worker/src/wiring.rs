@@ -16,7 +16,7 @@ use sparks_embedded::{Embedded, FolderConfig, PublishedRetention, QueueConfig};
 use sparks_engine::{
     Clock, ConsolidationConfig, Consolidator, Consumer, ConsumerConfig, CpuPool, GalleryIndex, ImageProcessor,
     NoPublisher, Pipeline, PipelineConfig, Ports, PublishConfig, Publisher, Rebuilder, RetryPolicy, SnapshotStore,
-    Store, SystemClock,
+    Store, SystemClock, VariantStore,
 };
 use sparks_media::{CropSpec, Fit, Limits, LocalImageProcessor, VariantSpec};
 
@@ -211,6 +211,16 @@ pub fn consolidator(
 /// Builds the rebuilder, which compares the table with the event log.
 pub fn rebuilder(settings: &Settings, backend: &Backend) -> Rebuilder {
     Rebuilder::new(Arc::clone(&backend.store), clock(), projection(settings), ACTOR.to_owned())
+}
+
+/// Builds the access to the variants of photos.
+pub fn variant_store(settings: &Settings, backend: &Backend) -> VariantStore {
+    VariantStore {
+        objects: Arc::clone(&backend.objects),
+        image_processor: image_processor(settings),
+        cpu: CpuPool::new(jobs(settings)),
+        max_bytes: settings.limits.max_bytes,
+    }
 }
 
 /// Returns the system clock.

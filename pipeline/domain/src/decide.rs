@@ -95,6 +95,8 @@ pub enum Refusal {
 /// Returns the events that the command leads to, in the order in which they are to be recorded.
 pub fn decide(state: Option<&PhotoState>, command: Command, policy: &Policy) -> Result<Vec<Event>, Refusal> {
     let follows = state.map(|state| state.seq);
+    let earlier_version = state.map_or(&[][..], |state| &state.persons);
+    let prior = PriorIdentities { earlier_version, ..PriorIdentities::default() };
     match command {
         Command::Reject { image_id, uploader, source, reason } => {
             refuse_repeat(state, &source, PhotoStatus::Rejected(reason.code))?;
@@ -103,7 +105,7 @@ pub fn decide(state: Option<&PhotoState>, command: Command, policy: &Policy) -> 
         Command::Process { image_id, uploader, source, dimensions, taken_at, variants, identification } => {
             refuse_repeat(state, &source, PhotoStatus::Processed)?;
             let IdentifiedFaces { analyzer, identity, first_face, faces, allocations } =
-                identify_faces(&image_id, state, identification, &PriorIdentities::default(), policy);
+                identify_faces(&image_id, state, identification, &prior, policy);
             let identified: BTreeSet<PersonId> = faces.iter().filter_map(|face| face.verdict.person()).collect();
             let mut adopted = state.map(|state| state.adopted.clone()).unwrap_or_default();
             adopted.retain(|person| !identified.contains(person));
@@ -129,7 +131,7 @@ pub fn decide(state: Option<&PhotoState>, command: Command, policy: &Policy) -> 
             refuse_repeat(state, &source, PhotoStatus::Processed)?;
             let image_id = ImageId::of_profile(&email);
             let IdentifiedFaces { analyzer, identity, first_face, faces, allocations } =
-                identify_faces(&image_id, state, identification, &PriorIdentities::default(), policy);
+                identify_faces(&image_id, state, identification, &prior, policy);
             let processed = Event::ProfileProcessed(ProfileProcessed {
                 v: Version,
                 image_id: image_id.clone(),
@@ -192,16 +194,13 @@ pub(crate) fn with_allocations(
     vec![Event::PersonsAllocated(allocated), event]
 }
 
-/// Refuses a version that is decided, outdated or deleted. A rejected photo may be processed later, because limits and
-/// formats may have been extended since; a deleted photo only in a later version.
+/// Refuses a version that is decided or outdated. A rejected photo may be processed later, because limits and formats may
+/// have been extended since. A deleted photo, too: a deletion removes the object, so an object that was read was uploaded
+/// again.
 fn refuse_repeat(state: Option<&PhotoState>, source: &SourceObject, wanted: PhotoStatus) -> Result<(), Refusal> {
-    let Some(state) = state else { return Ok(()) };
-    let sequencer = source.sequencer.as_deref();
-    if state.status == PhotoStatus::Deleted {
-        return if state.is_older_than(&source.version, sequencer) { Ok(()) } else { Err(Refusal::Deleted) };
-    }
+    let Some(state) = state.filter(|state| state.status != PhotoStatus::Deleted) else { return Ok(()) };
     if state.version == source.version && (state.status == PhotoStatus::Processed || state.status == wanted) {
         return Err(Refusal::AlreadyCommitted(state.clone().into()));
     }
-    if state.is_newer_than(sequencer) { Err(Refusal::Outdated(state.clone().into())) } else { Ok(()) }
+    if state.is_newer_than(source.sequencer.as_deref()) { Err(Refusal::Outdated(state.clone().into())) } else { Ok(()) }
 }

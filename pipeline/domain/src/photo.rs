@@ -51,6 +51,9 @@ pub struct Variant {
     pub height: u32,
     /// Its size in bytes.
     pub bytes: u64,
+    /// The SHA-256 of its bytes in hexadecimal, if the worker rendered it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sha256: Option<String>,
 }
 
 /// The variants of a photo.

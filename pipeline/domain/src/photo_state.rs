@@ -137,27 +137,9 @@ impl PhotoState {
         }
     }
 
-    /// Returns whether this state is about an earlier version of the object: by the sequencers, if both have one.
-    pub(crate) fn is_older_than(&self, version: &str, sequencer: Option<&str>) -> bool {
-        match (self.sequencer.as_deref(), sequencer) {
-            (Some(ours), Some(theirs)) => is_older(ours, theirs),
-            _ => self.version != version,
-        }
-    }
-
     /// Returns whether this state is known to be about a later version of the object.
     pub(crate) fn is_newer_than(&self, sequencer: Option<&str>) -> bool {
         self.sequencer.as_deref().zip(sequencer).is_some_and(|(ours, theirs)| is_older(theirs, ours))
-    }
-
-    /// Returns whether the photo was deleted, and this version of the object with it.
-    pub fn is_deleted_version(&self, version: Option<&str>, sequencer: Option<&str>) -> bool {
-        let later = match (version, sequencer, self.sequencer.as_deref()) {
-            (_, Some(theirs), Some(ours)) => is_older(ours, theirs),
-            (Some(version), ..) => self.version != version,
-            (None, ..) => true,
-        };
-        self.status == PhotoStatus::Deleted && !later
     }
 }
 

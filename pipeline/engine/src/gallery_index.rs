@@ -61,12 +61,15 @@ impl GalleryState {
         self.allocations[first..].iter().map(|(_, person)| *person)
     }
 
-    fn enroll(&mut self, StoredFace { face, model, signature, person, .. }: StoredFace) {
-        if let Some(person) = person {
+    /// Enrolls a template, unless its person is forgotten in `people` or, without it, in the state: signatures of a forgotten person may
+    /// be stored until their erasure is complete.
+    fn enroll(&mut self, stored: StoredFace, people: Option<&PersonRegistry>) {
+        let StoredFace { face, model, signature, person: Some(person), .. } = stored else { return };
+        if !people.unwrap_or(&self.people).is_forgotten(person) {
             self.gallery.enroll(person, &model, &signature);
-            self.template_ids.insert(face);
             self.revision += 1;
         }
+        self.template_ids.insert(face);
     }
 
     fn apply_identity_events(&mut self, tail: &IdentityTail) {
@@ -115,7 +118,7 @@ impl GalleryIndex {
         let (tail, heads) = (store.identity(Seq(0)).await?, store.heads().await?);
         let index = Self { store, candidates, state, reading, snapshots: Some(snapshots) };
         if let Some(snapshot) = snapshot.filter(|snapshot| snapshot.matches_log(&tail.events, &heads)) {
-            index.load_templates(&snapshot).await?;
+            index.load_templates(&snapshot, index.people_after(&tail.events).as_ref()).await?;
             index.state_mut().apply_identity_events(&tail);
         }
         index.catch_up().await?;
@@ -123,11 +126,15 @@ impl GalleryIndex {
     }
 
     /// Enrolls the faces of a snapshot whose signatures are still stored.
-    async fn load_templates(&self, snapshot: &GallerySnapshot) -> Result<(), StoreError> {
+    async fn load_templates(
+        &self,
+        snapshot: &GallerySnapshot,
+        people: Option<&PersonRegistry>,
+    ) -> Result<(), StoreError> {
         for faces in snapshot.templates().chunks(BATCH) {
             let stored = self.store.signatures(faces).await?;
             let mut state = self.state_mut();
-            stored.into_iter().filter(|stored| stored.template).for_each(|stored| state.enroll(stored));
+            stored.into_iter().filter(|stored| stored.template).for_each(|stored| state.enroll(stored, people));
         }
         self.state_mut().templates = snapshot.position();
         Ok(())
@@ -176,14 +183,21 @@ impl GalleryIndex {
             (state.identity.seq, state.templates.clone())
         };
         let tail = self.store.identity(identity).await?;
-        let enrolled = self.remove_forgotten(&tail.events, &templates).await?;
+        let people = self.people_after(&tail.events);
+        if let Some(people) = people.as_ref().filter(|_| templates != Position::default()) {
+            self.reload_changed(&tail.events, people).await?;
+        }
         loop {
             let Templates { faces, read } = self.store.templates(&templates, scope, BATCH).await?;
             if read == templates {
                 break;
             }
             let mut state = self.state_mut();
-            faces.into_iter().filter(|stored| !enrolled.contains(&stored.face)).for_each(|stored| state.enroll(stored));
+            for stored in faces {
+                if !state.template_ids.contains(&stored.face) {
+                    state.enroll(stored, people.as_ref());
+                }
+            }
             state.templates.clone_from(&read);
             templates = read;
         }
@@ -191,30 +205,37 @@ impl GalleryIndex {
         Ok(())
     }
 
-    /// Removes the templates of forgotten persons and enrolls those that are stored of them now: a photo of such a person may
-    /// have been committed before the event was read. Returns the faces that were enrolled.
-    async fn remove_forgotten(
-        &self,
-        events: &[RecordedEvent],
-        read: &Position,
-    ) -> Result<BTreeSet<FaceId>, StoreError> {
-        let forgotten = events.iter().filter_map(|recorded| match &recorded.event {
-            Event::PersonsForgotten(event) => Some(&event.persons),
-            _ => None,
+    /// Returns the persons after these events; `None` where they forget and reinstate no person.
+    fn people_after(&self, events: &[RecordedEvent]) -> Option<PersonRegistry> {
+        let is_change = |r: &RecordedEvent| matches!(r.event, Event::PersonsForgotten(_) | Event::PersonReinstated(_));
+        events.iter().any(is_change).then(|| {
+            let mut people = PersonRegistry::clone(&self.state().people);
+            events.iter().for_each(|recorded| people.evolve(&recorded.event, recorded.when));
+            people
+        })
+    }
+
+    /// Removes the templates of persons that these events forget or reinstate, and enrolls those that are stored of the reinstated
+    /// ones now: they were skipped while the person was forgotten.
+    async fn reload_changed(&self, events: &[RecordedEvent], people: &PersonRegistry) -> Result<(), StoreError> {
+        let changed = events.iter().flat_map(|recorded| match &recorded.event {
+            Event::PersonsForgotten(event) => event.persons.clone(),
+            Event::PersonReinstated(event) => people.merges().members(event.person).into_iter().collect(),
+            _ => Vec::new(),
         });
-        let forgotten: Vec<PersonId> = forgotten.flatten().copied().collect();
-        // At the first read, nothing is enrolled yet, and only stored templates will be.
-        if forgotten.is_empty() || *read == Position::default() {
-            return Ok(BTreeSet::new());
-        }
-        let stored = self.store.faces_of(&forgotten).await?.into_iter().map(|decided| decided.kept);
+        let changed: BTreeSet<PersonId> = changed.collect();
+        let reinstated: Vec<PersonId> =
+            changed.iter().filter(|person| !people.is_forgotten(**person)).copied().collect();
+        let stored = match reinstated.is_empty() {
+            true => Vec::new(),
+            false => self.store.faces_of(&reinstated).await?,
+        };
         let mut state = self.state_mut();
-        forgotten.iter().for_each(|person| state.gallery.remove(*person));
+        changed.iter().for_each(|person| state.gallery.remove(*person));
         state.revision += 1;
-        let stored: Vec<StoredFace> = stored.filter(|stored| stored.template && stored.person.is_some()).collect();
-        let enrolled = stored.iter().map(|stored| stored.face.clone()).collect();
-        stored.into_iter().for_each(|stored| state.enroll(stored));
-        Ok(enrolled)
+        let templates = stored.into_iter().map(|decided| decided.kept).filter(|stored| stored.template);
+        templates.for_each(|stored| state.enroll(stored, Some(people)));
+        Ok(())
     }
 }
 

@@ -28,6 +28,8 @@ mod stages;
 mod upload;
 mod usage_tally;
 mod users;
+mod variant_store;
+mod variant_verification;
 
 pub use adopt::{Adoption, AdoptionProgress, AdoptionReport, AdoptionSurvey, SuspectedDuplicate, UnadoptedTable};
 pub use arrival_order::{ArrivalOrder, ArrivalSlot};
@@ -61,3 +63,5 @@ pub use service_index::{EnrollmentMode, ServiceIndex, ServiceIndexConfig};
 pub use stages::{CommitReceipt, Outcome};
 pub use upload::Upload;
 pub use usage_tally::{AnalyzerUsage, UsageTally};
+pub use variant_store::{Restoration, VariantStore};
+pub use variant_verification::{VariantDrift, VariantVerification};

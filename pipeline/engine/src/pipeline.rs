@@ -5,11 +5,11 @@ use std::sync::{
     atomic::{AtomicU64, Ordering},
 };
 
-use sparks_domain::{Email, ImageId, Policy, Projection, Rejection, SourceObject};
+use sparks_domain::{Email, ImageId, Policy, Projection, Rejection, SourceObject, Timestamp};
 
 use crate::{
     ArrivalSlot, Clock, CpuPool, FaceAnalyzer, FaceIndex, Failure, ImageProcessor, Meter, Objects, Outcome, PhotoRef,
-    Publisher, Request, Store,
+    Publisher, Request, Store, VariantStore,
     stages::{PhotoDeletion, PhotoProcessor, ProfileProcessor},
 };
 
@@ -75,11 +75,12 @@ impl Pipeline {
     }
 
     /// Processes a request exactly once in effect: after a crash at any point, processing it again ends in the same state.
-    pub async fn handle(&self, request: Request, slot: &ArrivalSlot) -> Result<Outcome, Failure> {
+    /// `sent` is the time its message was sent.
+    pub async fn handle(&self, request: Request, sent: Timestamp, slot: &ArrivalSlot) -> Result<Outcome, Failure> {
         match request {
             Request::Photo(photo) => self.process(photo, slot).await,
             Request::Profile(profile) => ProfileProcessor(self).process(profile, slot).await,
-            Request::Delete(delete) => PhotoDeletion(self).delete(delete).await,
+            Request::Delete(delete) => PhotoDeletion(self).delete(delete, sent).await,
             Request::Removed(removed) => PhotoDeletion(self).original_removed(removed).await,
             Request::Ignored { reason } => Ok(Outcome::Ignored(reason)),
             Request::Malformed(malformed) => Err(malformed.into()),
@@ -115,6 +116,13 @@ impl Pipeline {
     /// Returns the image processor.
     pub fn image_processor(&self) -> Arc<dyn ImageProcessor> {
         Arc::clone(&self.ports.image_processor)
+    }
+
+    /// Returns the variants in the bucket.
+    pub(crate) fn variants(&self) -> VariantStore {
+        let Ports { objects, image_processor, .. } = &self.ports;
+        let (objects, image_processor) = (Arc::clone(objects), Arc::clone(image_processor));
+        VariantStore { objects, image_processor, cpu: self.cpu.clone(), max_bytes: self.config.max_bytes }
     }
 
     pub(crate) fn count_conflict(&self) {

@@ -129,6 +129,7 @@ fn processed(n: usize, all: usize) -> PhotoProcessed {
         width: side,
         height: side,
         bytes: 345_678,
+        sha256: None,
     };
     PhotoProcessed {
         v: Version,

@@ -9,8 +9,8 @@ use sparks_domain::{
 use sparks_engine::Upload;
 use sparks_engine::{
     AnalyzeError, Content, CpuPool, EncodedVariant, FaceAnalyzer, GalleryIndex, ImageError, ImageInfo, ImageProcessor,
-    NoMeter, NoPublisher, Object, ObjectEntry, Objects, ObjectsError, Pipeline, PipelineConfig, Pixels, Ports,
-    PublishConfig, PutMode, RenderedImage, Store, SystemClock,
+    NoMeter, NoPublisher, Object, ObjectEntry, ObjectInfo, Objects, ObjectsError, Pipeline, PipelineConfig, Pixels,
+    Ports, PublishConfig, PutMode, RenderedImage, Store, SystemClock,
 };
 use sparks_tests::worker::BUCKET;
 
@@ -137,8 +137,8 @@ impl Objects for NoOp {
         Ok(())
     }
 
-    async fn head(&self, _: &str) -> Result<Option<u64>, ObjectsError> {
-        Ok(Some(8))
+    async fn head(&self, _: &str) -> Result<Option<ObjectInfo>, ObjectsError> {
+        Ok(None)
     }
 
     async fn list(&self, _: &str, _: Option<&str>, _: usize) -> Result<Vec<ObjectEntry>, ObjectsError> {

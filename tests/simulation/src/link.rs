@@ -10,8 +10,8 @@ use async_trait::async_trait;
 use sparks_domain::{Event, FaceId, ImageId, Item, Key, PersonId, PhotoState, Position, RecordedEvent, Seq};
 use sparks_engine::{
     Checkpoint, Commit, CommitError, Content, DecidedFace, Delivery, DependencyError, Fingerprint, IdentityTail,
-    Maintenance, MessageId, Notification, Object, ObjectEntry, Objects, ObjectsError, Page, PublishError, Publisher,
-    PutMode, Query, Queue, QueueDepth, QueueError, RepairGroup, RepairReport, Settlement, Store, StoreError,
+    Maintenance, MessageId, Notification, Object, ObjectEntry, ObjectInfo, Objects, ObjectsError, Page, PublishError,
+    Publisher, PutMode, Query, Queue, QueueDepth, QueueError, RepairGroup, RepairReport, Settlement, Store, StoreError,
     StoredFace, TemplateScope, Templates,
 };
 use tokio::time::sleep;
@@ -118,6 +118,10 @@ impl LinkedStore {
 
 #[async_trait]
 impl Store for LinkedStore {
+    fn has_serial_commits(&self) -> bool {
+        self.inner.has_serial_commits()
+    }
+
     async fn commit(&self, commit: &Commit) -> Result<Vec<RecordedEvent>, CommitError> {
         let name = || {
             let events: Vec<&str> = commit.events.iter().map(Event::event_type).collect();
@@ -267,7 +271,7 @@ impl<P: Objects> Objects for Linked<P> {
         self.object_call(|| format!("objects.delete {key}"), self.inner.delete(key)).await
     }
 
-    async fn head(&self, key: &str) -> Result<Option<u64>, ObjectsError> {
+    async fn head(&self, key: &str) -> Result<Option<ObjectInfo>, ObjectsError> {
         self.object_call(|| format!("objects.head {key}"), self.inner.head(key)).await
     }
 

@@ -5,7 +5,7 @@ mod outage;
 
 use std::{future::Future, sync::Arc};
 
-use sparks_engine::{Content, Object, Objects, ObjectsError, PutMode};
+use sparks_engine::{Clock, Content, Object, Objects, ObjectsError, PutMode, SystemClock, sha256};
 use tokio::task::JoinSet;
 
 use super::{CheckResult, Report, checks, ensure, ensure_eq, run};
@@ -22,6 +22,9 @@ where
         a_missing_object_is_not_found,
         put_replaces_an_object,
         put_if_absent_keeps_an_existing_object,
+        put_if_version_replaces_only_that_version,
+        one_of_many_concurrent_puts_if_version_writes,
+        head_describes_the_current_object,
         one_of_many_concurrent_puts_if_absent_writes,
         put_is_atomic_for_readers,
         get_rejects_objects_above_the_size_limit,
@@ -71,7 +74,7 @@ async fn get_returns_what_was_put(objects: Arc<dyn Objects>) -> CheckResult {
     }
     for (key, body) in &bodies {
         ensure!(get(objects.as_ref(), key).await?.bytes == *body, "{key:?} is not what was put");
-        ensure_eq!(objects.head(key).await?, Some(body.len() as u64), "the size of {key:?}");
+        ensure_eq!(objects.head(key).await?.map(|info| info.bytes), Some(body.len() as u64), "the size of {key:?}");
     }
     Ok(())
 }
@@ -99,6 +102,49 @@ async fn put_if_absent_keeps_an_existing_object(objects: Arc<dyn Objects>) -> Ch
     ensure_eq!(get(objects.as_ref(), "k").await?.bytes, b"first", "the object after the second put");
     objects.delete("k").await?;
     ensure!(put(objects.as_ref(), "k", b"third", PutMode::IfAbsent).await?, "a put after a delete wrote nothing");
+    Ok(())
+}
+
+async fn put_if_version_replaces_only_that_version(objects: Arc<dyn Objects>) -> CheckResult {
+    put_new(objects.as_ref(), "k", b"first").await?;
+    let first = get(objects.as_ref(), "k").await?.version;
+    for (body, wrote) in [(&b"second"[..], true), (b"third", false)] {
+        let put = put(objects.as_ref(), "k", body, PutMode::IfVersion(first.clone())).await?;
+        ensure_eq!(put, wrote, "whether a put of {body:?} over the first version wrote");
+        ensure_eq!(get(objects.as_ref(), "k").await?.bytes, b"second", "the object after it");
+    }
+    objects.delete("k").await?;
+    let put = put(objects.as_ref(), "k", b"fourth", PutMode::IfVersion(first)).await?;
+    ensure!(!put, "a put over a version of a deleted object wrote");
+    ensure_absent(objects.as_ref(), "k").await
+}
+
+async fn one_of_many_concurrent_puts_if_version_writes(objects: Arc<dyn Objects>) -> CheckResult {
+    put_new(objects.as_ref(), "k", b"first").await?;
+    let version = get(objects.as_ref(), "k").await?.version;
+    let mut tasks = JoinSet::new();
+    for n in 0..8_u8 {
+        let (objects, mode) = (Arc::clone(&objects), PutMode::IfVersion(version.clone()));
+        tasks.spawn(async move { put(objects.as_ref(), "k", &[n; 100], mode).await });
+    }
+    let mut writers = 0;
+    for wrote in tasks.join_all().await {
+        writers += usize::from(wrote?);
+    }
+    ensure_eq!(writers, 1, "the number of eight concurrent puts that report that they wrote");
+    Ok(())
+}
+
+async fn head_describes_the_current_object(objects: Arc<dyn Objects>) -> CheckResult {
+    for body in [&b"first"[..], b"other"] {
+        put_new(objects.as_ref(), "k", body).await?;
+        let Some(info) = objects.head("k").await? else { return Err("the object does not exist".into()) };
+        ensure_eq!(info.version, get(objects.as_ref(), "k").await?.version, "the version");
+        ensure_eq!(info.sha256, Some(sha256(body)), "the digest of what was put");
+        // S3 has a resolution of seconds, and clocks differ.
+        let age = SystemClock.now().as_millis() - info.modified.as_millis();
+        ensure!((-5000..60_000).contains(&age), "an object that was just stored has an age of {age} ms");
+    }
     Ok(())
 }
 

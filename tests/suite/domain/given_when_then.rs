@@ -392,6 +392,7 @@ impl From<Photo> for Command {
             width,
             height,
             bytes: 500,
+            sha256: None,
         };
         Command::Process {
             uploader: ada(),

@@ -28,8 +28,9 @@ fn source(rich: bool) -> SourceObject {
     }
 }
 
-fn variant(name: &str, width: u32, height: u32, bytes: u64) -> Variant {
-    Variant { key: format!("processed/{BEACH}_{name}.webp"), width, height, bytes }
+fn variant(name: &str, width: u32, height: u32, bytes: u64, rich: bool) -> Variant {
+    let sha256 = rich.then(|| "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08".into());
+    Variant { key: format!("processed/{BEACH}_{name}.webp"), width, height, bytes, sha256 }
 }
 
 fn candidate(number: u32, similarity: f32) -> Candidate {
@@ -83,8 +84,8 @@ pub fn photo_processed(rich: bool) -> PhotoProcessed {
         height: 3024,
         taken_at: rich.then(|| TakenAt("2025-07-31T12:34:56+02:00".into())),
         variants: Variants {
-            large: variant("large", 1920, 1440, 412_345),
-            medium: variant("medium", 400, 400, 23_456),
+            large: variant("large", 1920, 1440, 412_345, rich),
+            medium: variant("medium", 400, 400, 23_456, rich),
         },
         analyzer: "synthetic".into(),
         identity_seq: Seq(41),

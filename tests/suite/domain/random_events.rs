@@ -69,12 +69,8 @@ fn source() -> impl Strategy<Value = SourceObject> {
 }
 
 fn variant() -> impl Strategy<Value = Variant> {
-    (any::<String>(), any::<u32>(), any::<u32>(), any::<u64>()).prop_map(|(key, width, height, bytes)| Variant {
-        key,
-        width,
-        height,
-        bytes,
-    })
+    let fields = (any::<String>(), any::<u32>(), any::<u32>(), any::<u64>(), any::<Option<String>>());
+    fields.prop_map(|(key, width, height, bytes, sha256)| Variant { key, width, height, bytes, sha256 })
 }
 
 fn attribute() -> impl Strategy<Value = Value> {

@@ -4,14 +4,18 @@
 
 use std::{path::Path, sync::Arc};
 
+use serde_json::json;
 use sparks_domain::{Email, Key, PersonId, Seq};
 use sparks_embedded::Embedded;
 use sparks_engine::{GalleryIndex, Objects, Store};
 use sparks_tests::{
     album::{Photo, album, photo},
     fault_injection::FaultPlan,
-    platform_actions::{deletion_message, send, set_upload_limit, sign_up, upload_limit, upload_profile_picture},
-    samples::person,
+    platform_actions::{
+        deletion_message, send, set_upload_limit, sign_up, store_original, upload_limit, upload_message,
+        upload_profile_picture, write_row,
+    },
+    samples::{person, uploader},
     snapshot::{Snapshot, count, read_log},
     worker::{Worker, drain, image_of, open, persons_in, rebuilder, upload},
 };
@@ -230,10 +234,13 @@ async fn delete_while_in_flight(is_deletion_first: bool) {
     let before = Arc::new(Snapshot::take(&folder, &backend).await);
     let new = photo(50, &[0, 1]);
     if is_deletion_first {
+        // The message about the upload is late; a deletion that is older than the original is ignored.
+        write_row(&backend, &Key::image(&image_of(&new), &uploader()), json!({ "entityType": "IMAGE" })).await;
+        store_original(&backend, &new).await;
         send(&backend, deletion_message(&new)).await;
-    }
-    upload(&backend, std::slice::from_ref(&new)).await;
-    if !is_deletion_first {
+        send(&backend, upload_message(&new)).await;
+    } else {
+        upload(&backend, std::slice::from_ref(&new)).await;
         send(&backend, deletion_message(&new)).await;
     }
     drop(backend);

@@ -10,7 +10,7 @@ use std::{
 
 use async_trait::async_trait;
 use sparks_domain::Timestamp;
-use sparks_engine::{Content, DependencyError, Object, ObjectEntry, Objects, ObjectsError, PutMode};
+use sparks_engine::{Content, DependencyError, Object, ObjectEntry, ObjectInfo, Objects, ObjectsError, PutMode};
 use sparks_tests::contract::{self, OutageFixture};
 use tokio::task::JoinSet;
 
@@ -21,6 +21,9 @@ use super::data_folders::DataFolders;
 enum Defect {
     None,
     IgnoresIfAbsent,
+    IgnoresIfVersion,
+    ChecksVersionThenWrites,
+    ForgetsDigest,
     NeverReplaces,
     ChecksThenWrites,
     WritesNonAtomically,
@@ -107,11 +110,21 @@ impl Objects for BrokenObjects {
         let (mut body, mut mode) = (body, mode);
         match self.defect {
             Defect::IgnoresIfAbsent => mode = PutMode::Replace,
+            Defect::IgnoresIfVersion if matches!(mode, PutMode::IfVersion(_)) => mode = PutMode::Replace,
             Defect::NeverReplaces => mode = PutMode::IfAbsent,
             Defect::DropsLastByte => drop(body.pop()),
             Defect::WritesNonAtomically if mode == PutMode::Replace => {
                 let half = body[..body.len() / 2].to_vec();
-                self.inner.put(key, half, content, mode).await?;
+                self.inner.put(key, half, content, PutMode::Replace).await?;
+            }
+            Defect::ChecksVersionThenWrites => {
+                if let PutMode::IfVersion(version) = &mode {
+                    if self.inner.head(key).await?.is_none_or(|info| info.version != *version) {
+                        return Ok(false);
+                    }
+                    tokio::time::sleep(Duration::from_millis(5)).await;
+                    mode = PutMode::Replace;
+                }
             }
             Defect::ChecksThenWrites if mode == PutMode::IfAbsent => {
                 if self.inner.head(key).await?.is_some() {
@@ -143,9 +156,13 @@ impl Objects for BrokenObjects {
         self.apply_outage_defect(key, deleted, Some(()))
     }
 
-    async fn head(&self, key: &str) -> Result<Option<u64>, ObjectsError> {
+    async fn head(&self, key: &str) -> Result<Option<ObjectInfo>, ObjectsError> {
         let found = self.inner.head(key).await;
-        self.apply_outage_defect(key, found, Some(None))
+        let mut found = self.apply_outage_defect(key, found, Some(None))?;
+        if let Some(info) = found.as_mut().filter(|_| self.defect == Defect::ForgetsDigest) {
+            info.sha256 = None;
+        }
+        Ok(found)
     }
 
     async fn list(&self, prefix: &str, after: Option<&str>, most: usize) -> Result<Vec<ObjectEntry>, ObjectsError> {
@@ -187,8 +204,11 @@ impl Objects for BrokenObjects {
 }
 
 /// Each defect and the check that must fail.
-const DETECTED_BY: [(Defect, &str); 18] = [
+const DETECTED_BY: [(Defect, &str); 21] = [
     (Defect::IgnoresIfAbsent, "put_if_absent_keeps_an_existing_object"),
+    (Defect::IgnoresIfVersion, "put_if_version_replaces_only_that_version"),
+    (Defect::ChecksVersionThenWrites, "one_of_many_concurrent_puts_if_version_writes"),
+    (Defect::ForgetsDigest, "head_describes_the_current_object"),
     (Defect::NeverReplaces, "put_replaces_an_object"),
     (Defect::ChecksThenWrites, "one_of_many_concurrent_puts_if_absent_writes"),
     (Defect::WritesNonAtomically, "put_is_atomic_for_readers"),

@@ -83,7 +83,7 @@ impl DataFolders {
     }
 }
 
-/// Copies a data folder that no process has open, and returns the copy.
+/// Copies a data folder that no process has open, with the times of its files, and returns the copy.
 pub fn copy_folder(from: &Path, to: &Path) -> PathBuf {
     fs::create_dir_all(to).unwrap();
     for entry in fs::read_dir(from).unwrap() {
@@ -91,7 +91,9 @@ pub fn copy_folder(from: &Path, to: &Path) -> PathBuf {
         if path.is_dir() {
             copy_folder(&path, &to.join(name));
         } else {
-            fs::copy(&path, to.join(name)).unwrap();
+            let (copy, modified) = (to.join(name), path.metadata().unwrap().modified().unwrap());
+            fs::copy(&path, &copy).unwrap();
+            fs::File::options().write(true).open(&copy).unwrap().set_modified(modified).unwrap();
         }
     }
     to.to_owned()

@@ -1,14 +1,15 @@
-//! A crash or an outage at any port call of a deletion or of a profile picture; the next worker must reach the same result.
+//! A crash or an outage at any port call of a deletion, of a new version of a photo or of a profile picture; the next worker must reach the same result.
 
 use std::{collections::BTreeSet, path::Path, sync::Arc};
 
 use sparks_domain::{Email, Event};
 use sparks_engine::Notification;
 use sparks_tests::{
-    album::album,
+    album::{Photo, album, photo},
     fault_injection::{Fault, FaultKind, FaultPlan, FaultTiming},
     platform_actions::{
-        deletion_message, removal_message, send, set_upload_limit, sign_up, upload_limit, upload_profile_picture,
+        deletion_message, removal_message, send, set_upload_limit, sign_up, upload_again, upload_limit,
+        upload_profile_picture,
     },
     snapshot::{Snapshot, count, read_log},
     worker::{Worker, drain, open, upload},
@@ -173,6 +174,26 @@ async fn a_cleanup_after_any_crash_has_the_same_result() {
         "the upload limit, which belongs to the platform, was changed"
     );
     assert!(!clean.snapshot.objects.keys().any(|key| key.contains(&image)), "{:?}", clean.snapshot.objects);
+}
+
+/// The new version shows one person less, one again, and a new one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_new_version_after_any_crash_has_the_same_result() {
+    let folders = Arc::new(DataFolders::new());
+    let folder = folders.fresh();
+    let (backend, photos) = (open(&folder), album(&[&[0, 1, 2], &[1]]));
+    upload(&backend, &photos).await;
+    drain(&backend).await;
+    upload_again(&backend, &Photo { number: photos[0].number, ..photo(70, &[2, 3]) }).await;
+    drop(backend);
+    let clean = check_faults(folders, &folder, FaultKind::Crash).await;
+    assert_eq!(
+        clean.snapshot.faces.len(),
+        3,
+        "faces of the new version and of the other photo: {:?}",
+        clean.snapshot.faces
+    );
+    assert!(!clean.snapshot.objects.contains_key("persons/person1.jpg"), "{:?}", clean.snapshot.objects);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

@@ -2,12 +2,16 @@
 
 use serde_json::{Value, json};
 use sparks_domain::{Key, PhotoStatus};
-use sparks_embedded::{Embedded, FileObjects, Submission};
-use sparks_engine::{ArrivalOrder, DeadLetters, DeleteRef, Objects, Outcome, PhotoRef, Pipeline, Request, Store};
+use sparks_embedded::{Embedded, FileObjects};
+use sparks_engine::{
+    ArrivalOrder, Clock, DeadLetters, DeleteRef, Objects, Outcome, PhotoRef, Pipeline, Request, Store, SystemClock,
+};
 use sparks_tests::{
     album::{Photo, album, photo},
-    fault_injection::FaultPlan,
-    platform_actions::{deletion_message, original_key, removal_message, send, set_upload_limit, upload_limit},
+    fault_injection::{Fault, FaultKind, FaultPlan, FaultTiming},
+    platform_actions::{
+        deletion_message, original_key, removal_message, send, set_upload_limit, upload_again, upload_limit,
+    },
     samples::{person, uploader},
     snapshot::{Snapshot, count, read_log},
     worker::{Worker, drain, image_of, open, persons_in, pipeline, rebuilder, upload},
@@ -30,7 +34,7 @@ async fn delete(backend: &Embedded, photo: &Photo) {
 }
 
 async fn handle(pipeline: &Pipeline, request: Request) -> Outcome {
-    pipeline.handle(request, &ArrivalOrder::default().slot()).await.unwrap()
+    pipeline.handle(request, SystemClock.now(), &ArrivalOrder::default().slot()).await.unwrap()
 }
 
 async fn pipeline_over(backend: &Embedded) -> Pipeline {
@@ -210,28 +214,67 @@ async fn deletions_publish_the_events_of_photos_and_persons() {
     assert_eq!(deleted.body["data"]["image_id"], json!(image_of(&photos[0])));
 }
 
-/// The platform gives every upload a new image ID, so the same bytes under a deleted ID are a late message.
+/// Uploads a photo under the image ID of a deleted one, and expects it to be processed.
+async fn upload_deleted(backend: &Embedded, photo: &Photo) {
+    upload(backend, std::slice::from_ref(photo)).await;
+    expect_second_upload(backend, photo).await;
+}
+
+async fn expect_second_upload(backend: &Embedded, photo: &Photo) {
+    drain(backend).await;
+    assert_eq!(persons_in(backend, photo).await.len(), photo.identities.len(), "persons of the second upload");
+    assert!(backend.objects.head(&original_key(photo)).await.unwrap().is_some());
+    assert_eq!(count(&read_log(backend).await, "PhotoProcessed"), 2);
+    assert_eq!(backend.queue.list(None, 10).await.unwrap(), []);
+    assert_eq!(rebuilder(backend).run(false, |_| ()).await.unwrap().total, 0);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn the_same_bytes_under_a_deleted_image_id_stay_deleted() {
+async fn the_same_bytes_under_a_deleted_image_id_are_processed() {
     let folders = DataFolders::new();
     let (_, backend, photos) = processed_album(&folders, &[&[0]]).await;
     delete(&backend, &photos[0]).await;
-    let again = sparks_engine::Upload {
-        bucket: sparks_tests::worker::BUCKET.into(),
-        key: original_key(&photos[0]),
-        image: image_of(&photos[0]),
-        uploader: uploader(),
-        version: FileObjects::version(&photos[0].jpeg),
-        bytes: photos[0].jpeg.len() as u64,
-        file_name: "again.jpg".into(),
-        when: sparks_tests::samples::time(0),
-    };
-    let content = sparks_engine::Content::image("image/jpeg");
-    backend.objects.put(&again.key, photos[0].jpeg.clone(), content, sparks_engine::PutMode::Replace).await.unwrap();
-    assert!(matches!(backend.submitter.submit(again).await.unwrap(), Submission::Queued(_)));
+    // Without a sequencer, and with the version of the deleted object.
+    let row = json!({ "entityType": "IMAGE" });
+    sparks_tests::platform_actions::write_row(&backend, &Key::image(&image_of(&photos[0]), &uploader()), row).await;
+    upload_again(&backend, &photos[0]).await;
+    expect_second_upload(&backend, &photos[0]).await;
+}
+
+/// Sequencers come from messages, and anything may be in a message.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_high_sequencer_in_a_removal_does_not_refuse_later_uploads() {
+    let folders = DataFolders::new();
+    let (_, backend, photos) = processed_album(&folders, &[&[0]]).await;
+    backend.objects.delete(&original_key(&photos[0])).await.unwrap();
+    send(&backend, removal_message(&photos[0])).await;
     drain(&backend).await;
-    assert_eq!(count(&read_log(&backend).await, "PhotoProcessed"), 1, "events of the first upload only");
-    assert_eq!(backend.queue.list(None, 10).await.unwrap(), []);
+    assert_eq!(count(&read_log(&backend).await, "PhotoDeleted"), 1);
+    upload_deleted(&backend, &photos[0]).await;
+}
+
+/// A worker died before it acknowledged the deletion, and the photo was uploaded again before the message was delivered again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_redelivered_deletion_keeps_a_later_upload() {
+    for identities in [&[0][..], &[1]] {
+        let folders = DataFolders::new();
+        let (folder, backend, photos) = processed_album(&folders, &[&[0]]).await;
+        send(&backend, deletion_message(&photos[0])).await;
+        let call = {
+            let copy = open(&super::data_folders::copy_folder(&folder, &folders.fresh()));
+            let plan = FaultPlan::without_faults();
+            Worker::start(&copy, &plan).await.unwrap().drain(&copy).await.unwrap();
+            1 + plan.calls().iter().position(|call| call == "queue.settle acknowledge").unwrap()
+        };
+        let plan = FaultPlan::at(Fault { call, timing: FaultTiming::BeforeCall, kind: FaultKind::Crash });
+        assert!(Worker::start(&backend, &plan).await.unwrap().drain(&backend).await.is_err());
+        drop(backend);
+        let backend = open(&folder);
+        assert_eq!(count(&read_log(&backend).await, "PhotoDeleted"), 1);
+        upload_deleted(&backend, &Photo { number: photos[0].number, ..photo(77, identities) }).await;
+        assert_eq!(count(&read_log(&backend).await, "PhotoDeleted"), 1, "deletions");
+        assert_eq!(upload_limit(&backend).await, 101, "one credit");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

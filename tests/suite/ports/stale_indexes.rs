@@ -5,7 +5,9 @@ use std::{sync::Arc, time::Duration};
 use serde_json::json;
 use sparks_domain::{Email, Key};
 use sparks_embedded::Embedded;
-use sparks_engine::{ArrivalOrder, Checkpoint, DeleteRef, Maintenance, Objects, Outcome, Pipeline, Request, Store};
+use sparks_engine::{
+    ArrivalOrder, Checkpoint, Clock, DeleteRef, Maintenance, Objects, Outcome, Pipeline, Request, Store, SystemClock,
+};
 use sparks_tests::{
     album::{Photo, album, photo},
     fault_injection::FaultPlan,
@@ -31,7 +33,7 @@ async fn with_stale_indexes(folders: &DataFolders, photos: &[Photo]) -> (Embedde
 
 async fn delete(pipeline: &Pipeline, photo: &Photo) {
     let request = Request::Delete(DeleteRef { image: image_of(photo), uploader: uploader() });
-    let deleted = pipeline.handle(request, &ArrivalOrder::default().slot()).await.unwrap();
+    let deleted = pipeline.handle(request, SystemClock.now(), &ArrivalOrder::default().slot()).await.unwrap();
     assert!(matches!(deleted, Outcome::Deleted), "{deleted:?}");
 }
 

@@ -7,7 +7,9 @@ use aws_sdk_s3::{
     types::Object as Found,
 };
 use sparks_domain::Timestamp;
-use sparks_engine::{Content, DependencyError, Object, ObjectEntry, Objects, ObjectsError, PutMode, object_key};
+use sparks_engine::{
+    Content, DependencyError, Object, ObjectEntry, ObjectInfo, Objects, ObjectsError, PutMode, object_key, sha256,
+};
 
 use crate::{
     connect::Connection,
@@ -23,6 +25,8 @@ pub struct S3Objects {
 
 /// Keys per page of a listing, as S3 limits them.
 const PAGE: i32 = 1000;
+/// The name of the user metadata with the SHA-256 of the body.
+const SHA256: &str = "sha256";
 /// Times that an interrupted download is resumed.
 const RESUMES: usize = 3;
 
@@ -133,17 +137,25 @@ impl Objects for S3Objects {
 
     async fn put(&self, key: &str, body: Vec<u8>, content: Content, mode: PutMode) -> Result<bool, ObjectsError> {
         object_key(key)?;
-        let body = bytes::Bytes::from(body);
+        let (digest, body) = (sha256(&body), bytes::Bytes::from(body));
+        let (if_none_match, if_match) = match &mode {
+            PutMode::Replace => (None, None),
+            PutMode::IfAbsent => (Some("*".to_owned()), None),
+            PutMode::IfVersion(version) => (None, Some(format!("\"{version}\""))),
+        };
         let put = || {
             let put = self.client.put_object().bucket(&self.bucket).key(key).body(ByteStream::from(body.clone()));
             let put = put.content_type(content.content_type).cache_control(content.cache_control);
-            put.set_if_none_match((mode == PutMode::IfAbsent).then(|| "*".to_owned())).send()
+            let put = put.metadata(SHA256, &digest);
+            put.set_if_none_match(if_none_match.clone()).set_if_match(if_match.clone()).send()
         };
         let mut backoff = backoff();
         loop {
             match with_retry(put).await {
                 Ok(_) => return Ok(true),
                 Err(error) if error.status == Some(412) => return Ok(false),
+                // The object that was to be replaced does not exist.
+                Err(error) if error.status == Some(404) && error.has_code(&["NoSuchKey"]) => return Ok(false),
                 // S3 answers 409 (conflict) while another conditional write to the key is in progress.
                 Err(error) if error.status == Some(409) => match backoff.next() {
                     Some(pause) => tokio::time::sleep(pause).await,
@@ -163,11 +175,16 @@ impl Objects for S3Objects {
         }
     }
 
-    async fn head(&self, key: &str) -> Result<Option<u64>, ObjectsError> {
+    async fn head(&self, key: &str) -> Result<Option<ObjectInfo>, ObjectsError> {
         object_key(key)?;
         let head = || self.client.head_object().bucket(&self.bucket).key(key).send();
         match with_retry(head).await {
-            Ok(answer) => Ok(Some(answer.content_length.and_then(|n| u64::try_from(n).ok()).unwrap_or_default())),
+            Ok(answer) => Ok(Some(ObjectInfo {
+                bytes: answer.content_length.and_then(|n| u64::try_from(n).ok()).unwrap_or_default(),
+                version: etag_version(answer.e_tag.as_deref()),
+                sha256: answer.metadata.and_then(|mut metadata| metadata.remove(SHA256)),
+                modified: timestamp(answer.last_modified.as_ref()),
+            })),
             Err(error) if error.is_access_denied() => Err(self.explain_access_denied(key, error).await),
             Err(error) => match objects_error(key, error) {
                 ObjectsError::NotFound(_) => Ok(None),
@@ -222,9 +239,12 @@ pub(crate) fn objects_error(key: &str, error: AwsError) -> ObjectsError {
 }
 
 fn to_entry(object: &Found) -> Option<ObjectEntry> {
-    let modified = object.last_modified().and_then(|time: &DateTime| time.to_millis().ok()).unwrap_or_default();
     let bytes = object.size().and_then(|size| u64::try_from(size).ok()).unwrap_or_default();
-    Some(ObjectEntry { key: object.key()?.to_owned(), bytes, modified: Timestamp::from_millis(modified) })
+    Some(ObjectEntry { key: object.key()?.to_owned(), bytes, modified: timestamp(object.last_modified()) })
+}
+
+fn timestamp(time: Option<&DateTime>) -> Timestamp {
+    Timestamp::from_millis(time.and_then(|time| time.to_millis().ok()).unwrap_or_default())
 }
 
 /// Returns the ETag as event notifications spell it: without quotes.

@@ -13,7 +13,9 @@ use std::{
 use async_trait::async_trait;
 use sha2::{Digest, Sha256};
 use sparks_domain::Timestamp;
-use sparks_engine::{Content, DependencyError, Object, ObjectEntry, Objects, ObjectsError, PutMode, object_key};
+use sparks_engine::{
+    Content, DependencyError, Object, ObjectEntry, ObjectInfo, Objects, ObjectsError, PutMode, object_key, sha256,
+};
 
 use crate::{durable_files, process_registry::ProcessRegistry};
 
@@ -37,7 +39,7 @@ impl FileObjects {
 
     /// Returns the version of an object with these bytes: the first half of their SHA-256.
     pub fn version(bytes: &[u8]) -> String {
-        Sha256::digest(bytes).iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+        sha256(bytes)[..VERSION_DIGITS].to_owned()
     }
 
     /// Removes the temporary files of processes that have ended.
@@ -117,9 +119,7 @@ impl ObjectFolder {
         keys.sort_unstable();
         let entries = keys.into_iter().filter_map(|key| {
             let metadata = fs::metadata(self.objects.join(&key)).ok()?;
-            let modified = metadata.modified().ok()?.duration_since(std::time::UNIX_EPOCH).ok()?;
-            let modified = Timestamp::from_millis(i64::try_from(modified.as_millis()).ok()?);
-            Some(ObjectEntry { key, bytes: metadata.len(), modified })
+            Some(ObjectEntry { key, bytes: metadata.len(), modified: modified(&metadata).ok()? })
         });
         Ok(entries.take(most).collect())
     }
@@ -141,7 +141,7 @@ impl ObjectFolder {
 
     /// Writes and syncs a temporary file, then renames it, so that readers see the complete object or none. It is durable before it is
     /// reported as stored, because a commit refers to it.
-    fn write(&self, path: &Path, body: &[u8], mode: PutMode) -> io::Result<bool> {
+    fn write(&self, path: &Path, body: &[u8], mode: &PutMode) -> io::Result<bool> {
         let temporary =
             self.temporary.join(format!("{}.{}", self.process, self.file_count.fetch_add(1, Ordering::Relaxed)));
         // Not passed on as `NotFound`, which would mean that the object is absent.
@@ -149,24 +149,41 @@ impl ObjectFolder {
         let stored =
             file.write_all(body).and_then(|()| file.sync_data()).and_then(|()| self.place(&temporary, path, mode));
         // Only a rename removes the temporary file.
-        if !matches!((&stored, mode), (Ok(_), PutMode::Replace)) {
+        if !matches!(stored, Ok(true)) || *mode == PutMode::IfAbsent {
             let _ = fs::remove_file(&temporary); // renamed already if only the sync of the folder failed
         }
         stored
     }
 
     /// Moves a temporary file to its path. Returns false if an object exists that must not be replaced.
-    fn place(&self, temporary: &Path, path: &Path, mode: PutMode) -> io::Result<bool> {
+    fn place(&self, temporary: &Path, path: &Path, mode: &PutMode) -> io::Result<bool> {
         self.create_parents(path)?;
-        let result = match mode {
-            PutMode::Replace => durable_files::rename(temporary, path),
+        match mode {
+            PutMode::Replace => durable_files::rename(temporary, path).map(|()| true),
             // Unlike a rename, a hard link never replaces a file.
-            PutMode::IfAbsent => durable_files::hard_link(temporary, path),
-        };
-        match result {
-            Err(error) if mode == PutMode::IfAbsent && error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
-            result => result.map(|()| true),
+            PutMode::IfAbsent => match durable_files::hard_link(temporary, path) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+                result => result.map(|()| true),
+            },
+            PutMode::IfVersion(version) => {
+                let _exclusive = self.lock()?;
+                match fs::read(path) {
+                    Ok(stored) if FileObjects::version(&stored) == *version => {
+                        durable_files::rename(temporary, path).map(|()| true)
+                    }
+                    Ok(_) => Ok(false),
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+                    Err(error) => Err(error),
+                }
+            }
         }
+    }
+
+    /// Locks out other conditional replacements and deletions, in every process, until the file is dropped.
+    fn lock(&self) -> io::Result<File> {
+        let lock = File::create(self.temporary.join(LOCK)).map_err(io::Error::other)?;
+        lock.lock().map_err(io::Error::other)?;
+        Ok(lock)
     }
 }
 
@@ -197,21 +214,41 @@ impl Objects for FileObjects {
             if mode == PutMode::IfAbsent && path.try_exists()? {
                 return Ok(false);
             }
-            folder.write(path, &body, mode)
+            folder.write(path, &body, &mode)
         })
         .await
     }
 
     async fn delete(&self, key: &str) -> Result<(), ObjectsError> {
-        match self.run(key, |_, path| fs::remove_file(path)).await {
+        let remove = |folder: &ObjectFolder, path: &Path| {
+            let _exclusive = folder.lock()?;
+            fs::remove_file(path)
+        };
+        match self.run(key, remove).await {
             Ok(()) | Err(ObjectsError::NotFound(_)) => Ok(()),
             Err(error) => Err(error),
         }
     }
 
-    async fn head(&self, key: &str) -> Result<Option<u64>, ObjectsError> {
-        match self.run(key, |_, path| fs::metadata(path)).await {
-            Ok(metadata) => Ok(metadata.is_file().then_some(metadata.len())),
+    async fn head(&self, key: &str) -> Result<Option<ObjectInfo>, ObjectsError> {
+        let describe = |_: &ObjectFolder, path: &Path| {
+            let mut file = File::open(path)?;
+            let (mut digest, mut bytes, mut part) = (Sha256::new(), 0, vec![0; 1 << 16]);
+            loop {
+                match file.read(&mut part)? {
+                    0 => break,
+                    read => {
+                        digest.update(&part[..read]);
+                        bytes += read as u64;
+                    }
+                }
+            }
+            let sha256: String = digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+            let (version, modified) = (sha256[..VERSION_DIGITS].to_owned(), modified(&file.metadata()?)?);
+            Ok(ObjectInfo { bytes, version, sha256: Some(sha256), modified })
+        };
+        match self.run(key, describe).await {
+            Ok(info) => Ok(Some(info)),
             Err(ObjectsError::NotFound(_)) => Ok(None),
             Err(error) => Err(error),
         }
@@ -240,6 +277,18 @@ impl Objects for FileObjects {
     }
 }
 
+/// Returns the time at which a file was stored.
+fn modified(metadata: &fs::Metadata) -> io::Result<Timestamp> {
+    let since = metadata.modified()?.duration_since(std::time::UNIX_EPOCH).map_err(io::Error::other)?;
+    Ok(Timestamp::from_millis(i64::try_from(since.as_millis()).map_err(io::Error::other)?))
+}
+
+/// The length of a version, in hexadecimal digits.
+const VERSION_DIGITS: usize = 32;
+
+/// Name of the lock file among the temporary files. Without a dot, so that it is not taken for the file of a process.
+const LOCK: &str = "conditional-writes";
+
 /// Maximum length of a file name on common file systems.
 const MAX_NAME_BYTES: usize = 255;
 
@@ -259,7 +308,7 @@ mod tests {
         fs::create_dir(&temporary).unwrap();
         let files = FileObjects::new(objects.clone(), temporary.clone(), "w");
         for mode in [PutMode::Replace, PutMode::IfAbsent] {
-            let error = files.0.write(&objects.join("large/a/b.webp"), b"webp", mode).unwrap_err();
+            let error = files.0.write(&objects.join("large/a/b.webp"), b"webp", &mode).unwrap_err();
             assert_eq!(error.kind(), io::ErrorKind::NotFound);
         }
         assert!(!objects.exists());

@@ -173,7 +173,7 @@ fn image_id(photo: usize) -> anyhow::Result<ImageId> {
 }
 
 fn command(image_id: ImageId, identification: IdentificationInput) -> anyhow::Result<Command> {
-    let variant = Variant { key: String::new(), width: 1, height: 1, bytes: 0 };
+    let variant = Variant { key: String::new(), width: 1, height: 1, bytes: 0, sha256: None };
     let version = String::new();
     Ok(Command::Process {
         image_id,

@@ -162,7 +162,7 @@ impl StoredPhotoRows {
 
 /// Returns whether the object does not exist or is empty.
 async fn is_missing(objects: &dyn Objects, key: &str) -> anyhow::Result<bool> {
-    Ok(objects.head(key).await?.is_none_or(|bytes| bytes == 0))
+    Ok(objects.head(key).await?.is_none_or(|info| info.bytes == 0))
 }
 
 async fn missing_crops(

@@ -56,13 +56,20 @@ pub enum ConfigAction {
 Prints the differences and exits with code 1 if there are any. With --repair they are corrected
 and the exit code is 0.
 
+With --objects the variants of all photos are compared, too: two requests to the bucket a photo,
+at most 1000 a second. With --repair those that differ are rendered again from the original.
+
 Examples:
   sparks verify
-  sparks verify --repair")]
+  sparks verify --repair
+  sparks verify --objects --repair")]
 pub struct VerifyArgs {
     /// Correct the rows that differ from the event log
     #[arg(long)]
     pub repair: bool,
+    /// Also compare the variants in the bucket with the event log
+    #[arg(long)]
+    pub objects: bool,
 }
 
 #[derive(Debug, Args)]

@@ -10,6 +10,7 @@ mod receive_loop;
 
 use std::{sync::Arc, time::Duration};
 
+use sparks_domain::Timestamp;
 use tokio::sync::Mutex;
 use tracing::{Instrument, Span, field};
 
@@ -115,7 +116,10 @@ impl Consumer {
         let (mut result, mut failed_span) = (Ok(()), Span::none());
         for request in requests {
             let span = request_span(&request);
-            let Err(failure) = self.process_request(request, &slot).instrument(span.clone()).await else { continue };
+            let Err(failure) = self.process_request(request, delivery.sent, &slot).instrument(span.clone()).await
+            else {
+                continue;
+            };
             let concerns_all = failure.cause.concerns_all_requests();
             if concerns_all || takes_precedence(&failure, &result) {
                 (result, failed_span) = (Err(failure), span);
@@ -128,9 +132,9 @@ impl Consumer {
         ProcessedMessage { delivery, result, span: failed_span }
     }
 
-    async fn process_request(&self, request: Request, slot: &ArrivalSlot) -> Result<(), Failure> {
+    async fn process_request(&self, request: Request, sent: Timestamp, slot: &ArrivalSlot) -> Result<(), Failure> {
         let is_profile = matches!(request, Request::Profile(_));
-        let outcome = self.pipeline.handle(request, slot).await?;
+        let outcome = self.pipeline.handle(request, sent, slot).await?;
         self.pipeline.ports.meter.record_request(if is_profile { "profile" } else { outcome.name() });
         match outcome {
             Outcome::Committed(_) => {} // each event has a log line of its own

@@ -25,7 +25,7 @@ pub use face_index::{
 pub use image_processor::{EncodedVariant, ImageError, ImageInfo, ImageProcessor, Pixels, RenderedImage};
 pub use maintenance::{Checkpoint, Fingerprint, Maintenance, RepairGroup, RepairGuard, RepairReport};
 pub use meter::{Meter, NoMeter, RetryClass};
-pub use objects::{Content, Object, ObjectEntry, Objects, ObjectsError, PutMode, object_key};
+pub use objects::{Content, Object, ObjectEntry, ObjectInfo, Objects, ObjectsError, PutMode, object_key, sha256};
 pub use platform_client::PlatformClient;
 pub use publisher::{NoPublisher, Notification, PublishError, Publisher, Topic};
 pub use queue::{DeadLetter, DeadLetters, Delivery, MessageId, Queue, QueueDepth, QueueError, Settlement};

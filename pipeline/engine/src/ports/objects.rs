@@ -1,6 +1,7 @@
 //! The bucket.
 
 use async_trait::async_trait;
+use sha2::{Digest, Sha256};
 use sparks_domain::Timestamp;
 
 use super::DependencyError;
@@ -17,8 +18,8 @@ pub trait Objects: Send + Sync {
     /// Deletes the object; succeeds where it does not exist.
     async fn delete(&self, key: &str) -> Result<(), ObjectsError>;
 
-    /// Returns the size of the object if it exists.
-    async fn head(&self, key: &str) -> Result<Option<u64>, ObjectsError>;
+    /// Returns the metadata of the object if it exists.
+    async fn head(&self, key: &str) -> Result<Option<ObjectInfo>, ObjectsError>;
 
     /// Returns at most `most` objects with this prefix after `after`, by key.
     async fn list(&self, prefix: &str, after: Option<&str>, most: usize) -> Result<Vec<ObjectEntry>, ObjectsError>;
@@ -47,6 +48,24 @@ pub struct Object {
     pub version: String,
 }
 
+/// The metadata of an object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ObjectInfo {
+    /// The size.
+    pub bytes: u64,
+    /// The ETag.
+    pub version: String,
+    /// The SHA-256 of the body in hexadecimal, where the bucket knows it: [`Objects::put`] stores it, other programs may not.
+    pub sha256: Option<String>,
+    /// The time it was stored, which S3 truncates to seconds.
+    pub modified: Timestamp,
+}
+
+/// Returns the SHA-256 of a body in hexadecimal.
+pub fn sha256(body: &[u8]) -> String {
+    Sha256::digest(body).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 /// The HTTP headers stored with an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Content {
@@ -64,12 +83,14 @@ impl Content {
 }
 
 /// What `put` does with an existing object.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PutMode {
     /// Replace it.
     Replace,
     /// Keep it.
     IfAbsent,
+    /// Replace it if it has this version. An absent object is not stored.
+    IfVersion(String),
 }
 
 /// Returns the key if every bucket can hold it: distinct keys name distinct objects, and none leads out of a data folder.

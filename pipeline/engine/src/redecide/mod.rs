@@ -18,7 +18,7 @@ use sparks_domain::{
 
 use crate::{
     CommitError, CommitReceipt, FaceSearch, Failure, GalleryIndex, Maintenance, Pipeline, ProbeSet,
-    stages::{PersonLifecycle, RedecidedCommit, Reprocessor, conflict_backoff, wait_after_conflict},
+    stages::{PersonLifecycle, RedecidedCommit, RemovedFaces, Reprocessor, conflict_backoff, wait_after_conflict},
 };
 
 use self::{decided_photos::DecidedPhoto, report::PhotoComparison, trial_gallery::TrialGallery};
@@ -219,7 +219,14 @@ impl Redecision {
             if !report.present.contains(&id) && self.is_named(id).await? {
                 report.without_photos.push(id);
             } else {
-                PersonLifecycle(&self.pipeline).after_photo_removed(image, &[id]).await?;
+                PersonLifecycle(&self.pipeline).after_faces_removed(&RemovedFaces::all(image), &[id]).await?;
+            }
+        }
+        // An interrupted run may have forgotten persons and not erased all their signatures.
+        for (id, person) in people.forgotten().filter_map(|id| Some((id, people.get_forgotten(id)?))) {
+            if photos.contains(&person.face.image) {
+                let removed = RemovedFaces::all(&person.face.image);
+                PersonLifecycle(&self.pipeline).after_faces_removed(&removed, &[id]).await?;
             }
         }
         Ok(())

@@ -3,34 +3,31 @@
 use std::collections::BTreeSet;
 
 use sparks_domain::{
-    Command, Deletion, DeletionCause, Email, Event, FaceId, ImageId, Item, Key, Mutation, PhotoDeleted, PhotoState,
-    ProjectionContext, Refusal, decide, object_keys,
+    Command, Deletion, DeletionCause, Email, Event, ImageId, Item, Key, Mutation, PersonId, PhotoDeleted, PhotoState,
+    PhotoStatus, ProjectionContext, Refusal, Timestamp, decide, object_keys,
 };
 
 use super::{
     Outcome,
     commit::{Committer, conflict_backoff, outcome_of, wait_after_conflict},
+    earlier_versions::EarlierVersions,
     notify::Notifier,
-    person_lifecycle::PersonLifecycle,
+    person_lifecycle::{PersonLifecycle, RemovedFaces},
     table::Table,
 };
 use crate::{
-    Cause, Commit, CommitError, DeleteRef, Erasure, Failure, ObjectsError, PhotoGuard, Pipeline, RemovedRef,
-    photo_rows::PhotoRows,
+    Cause, Commit, CommitError, DeleteRef, Erasure, Failure, ObjectInfo, ObjectsError, PhotoGuard, Pipeline,
+    RemovedRef, photo_rows::PhotoRows,
 };
-
-/// A deletion is one transaction, which has room for about a hundred photos whose faces change. So each person gets few replacement
-/// templates, and persons that get none are updated after the commit.
-const TEMPLATES_PER_PERSON: usize = 4;
-const MAX_OTHER_PHOTOS: usize = 60;
 
 /// Deletes photos.
 pub(crate) struct PhotoDeletion<'a>(pub &'a Pipeline);
 
 impl PhotoDeletion<'_> {
-    /// Deletes a photo for its owner: row, tags, objects and signatures are removed, and the owner may upload one more.
-    pub async fn delete(&self, request: DeleteRef) -> Result<Outcome, Failure> {
-        self.delete_requested(&request.image, Some(&request.uploader)).await
+    /// Deletes a photo for its owner: row, tags, objects and signatures are removed, and the owner may upload one more. A photo that was
+    /// uploaded again after the request was sent stays.
+    pub async fn delete(&self, request: DeleteRef, sent: Timestamp) -> Result<Outcome, Failure> {
+        self.delete_requested(&request.image, Some((&request.uploader, sent))).await
     }
 
     /// Deletes a photo for an operator, without comparing the owner. Where the platform has removed the row, the rest is removed. Fails
@@ -49,12 +46,12 @@ impl PhotoDeletion<'_> {
                 return Ok(Outcome::Ignored(format!("{key} exists: an earlier version was removed")));
             }
             // The photo may have been uploaded again with another file extension.
-            if let Some(other) = Table(self.0).original(&image).await? {
+            if let Some((other, _)) = Table(self.0).original(&image).await? {
                 return Ok(Outcome::Ignored(format!("{other} exists: {key} was not the photo's only original")));
             }
             let state = ports.store.photo(&image).await?;
             let row = Table(self.0).image_row(&image).await?;
-            let mut deletion = self.prepare(&image, DeletionCause::OriginalRemoved, row, state.as_ref()).await?;
+            let mut deletion = self.prepare(&image, row, state.as_ref(), Removal::OfOriginal).await?;
             deletion.sequencer.clone_from(&sequencer);
             if let Some(outcome) = self.commit(deletion, state).await? {
                 return Ok(outcome);
@@ -74,17 +71,29 @@ impl PhotoDeletion<'_> {
         Ok(Outcome::Deleted)
     }
 
-    async fn delete_requested(&self, image: &ImageId, claimant: Option<&Email>) -> Result<Outcome, Failure> {
+    async fn delete_requested(
+        &self,
+        image: &ImageId,
+        request: Option<(&Email, Timestamp)>,
+    ) -> Result<Outcome, Failure> {
+        let claimant = request.map(|(claimant, _)| claimant);
         let mut backoff = conflict_backoff();
         loop {
             let state = self.0.ports.store.photo(image).await?;
             let row = Table(self.0).image_row(image).await?;
+            let original = Table(self.0).original(image).await?;
+            if let (Some((_, sent)), Some((key, info))) = (request, &original)
+                && self.is_later_upload(image, state.as_ref(), info, sent).await?
+            {
+                let reason = format!("{key} was uploaded after the deletion was requested");
+                return self.skip_outdated(image, state, reason).await;
+            }
             match (&row, claimant) {
                 (Some((owner, _)), Some(claimant)) if owner != claimant => {
                     let message = format!("photo {image} was uploaded by {owner}, so {claimant} may not delete it");
                     return Err(Failure::new(Cause::NotTheirs, message));
                 }
-                (None, _) if state.is_none() && Table(self.0).original(image).await?.is_some() => {
+                (None, _) if state.is_none() && original.is_some() => {
                     let message = format!("there is no IMAGE row for {image}, whose original exists");
                     return Err(Failure::new(Cause::NoImageRow, message));
                 }
@@ -93,7 +102,7 @@ impl PhotoDeletion<'_> {
                 }
                 _ => {}
             }
-            let deletion = self.prepare(image, DeletionCause::Requested, row, state.as_ref()).await?;
+            let deletion = self.prepare(image, row, state.as_ref(), Removal::Requested { original }).await?;
             if let Some(outcome) = self.commit(deletion, state).await? {
                 return Ok(outcome);
             }
@@ -101,30 +110,48 @@ impl PhotoDeletion<'_> {
         }
     }
 
+    /// Returns whether the original was uploaded after this time. The time of an object may be that of a copy, as in a restored data
+    /// folder: a version that was processed before was also uploaded before.
+    async fn is_later_upload(
+        &self,
+        image: &ImageId,
+        state: Option<&PhotoState>,
+        original: &ObjectInfo,
+        sent: Timestamp,
+    ) -> Result<bool, Failure> {
+        if original.modified <= sent {
+            return Ok(false);
+        }
+        let processed = state.filter(|s| s.status != PhotoStatus::Deleted && s.version == original.version);
+        let Some(state) = processed else { return Ok(true) };
+        let recorded = self.0.ports.store.event(image, state.projected_seq.unwrap_or(state.seq)).await?;
+        Ok(recorded.is_none_or(|recorded| recorded.when > sent))
+    }
+
     /// Returns what is to be deleted: the objects by the naming convention, by the projected event, and for an owner's request also
     /// by the IMAGE row.
     async fn prepare(
         &self,
         image: &ImageId,
-        cause: DeletionCause,
         row: Option<(Email, Item)>,
         state: Option<&PhotoState>,
+        removal: Removal,
     ) -> Result<Deletion, Failure> {
         let Pipeline { ports, config, .. } = self.0;
         let rows = PhotoRows { store: ports.store.as_ref(), projection: config.projection };
         let projected = rows.current_event(image).await?.map(|(recorded, _)| recorded.event);
         let mut objects = BTreeSet::from(object_keys::variants(image));
         objects.extend(projected.iter().flat_map(variant_keys));
-        let mut version = None;
-        if cause == DeletionCause::Requested {
+        let (mut version, mut cause) = (None, DeletionCause::OriginalRemoved);
+        if let Removal::Requested { original } = removal {
+            cause = DeletionCause::Requested;
             objects.extend(row.iter().flat_map(|(_, row)| keys_in_row(row)));
             objects.extend(projected.and_then(original_key));
-            let original = Table(self.0).original(image).await?;
-            if let Some(key) = original.as_ref().filter(|_| state.is_none_or(|state| state.version.is_empty())) {
-                version = self.object_version(key).await?;
-            }
-            objects.extend(original);
+            let is_unknown = state.is_none_or(|state| state.version.is_empty());
+            version = original.as_ref().filter(|_| is_unknown).map(|(_, info)| info.version.clone());
+            objects.extend(original.map(|(key, _)| key));
         }
+        let persons = state.map_or(&[][..], |state| &state.persons);
         Ok(Deletion {
             image_id: image.clone(),
             cause,
@@ -133,7 +160,7 @@ impl PhotoDeletion<'_> {
             sequencer: None,
             // Sorted by key, so originals before variants: see `remove_leftover_variants`.
             objects: objects.into_iter().filter(|key| may_delete_with(image, key)).collect(),
-            known_by: self.replacement_templates(image, state).await?,
+            known_by: PersonLifecycle(self.0).templates_without(image, persons).await?,
         })
     }
 
@@ -171,7 +198,8 @@ impl PhotoDeletion<'_> {
         };
         match Committer(self.0).commit(&commit).await {
             Ok(receipt) => {
-                self.apply_effects(&event).await?;
+                self.delete_objects(&event).await?;
+                self.update_persons(&event).await?;
                 Notifier(self.0).publish(receipt.events(), None).await?;
                 Ok(Some(Outcome::Deleted))
             }
@@ -185,8 +213,28 @@ impl PhotoDeletion<'_> {
         let Some(recorded) = self.0.ports.store.event(image, state.seq).await? else { return Ok(()) };
         let Event::PhotoDeleted(event) = &recorded.event else { return Ok(()) };
         self.remove_leftover_taggings(image, state).await?;
-        self.apply_effects(event).await?;
+        self.delete_objects(event).await?;
+        self.update_persons(event).await?;
         Notifier(self.0).publish(std::slice::from_ref(&recorded), None).await
+    }
+
+    /// Keeps a photo that was uploaded after the deletion was requested. Where the deletion was committed before, a crash may have prevented
+    /// its effects: those on objects no longer apply.
+    async fn skip_outdated(
+        &self,
+        image: &ImageId,
+        state: Option<PhotoState>,
+        reason: String,
+    ) -> Result<Outcome, Failure> {
+        if let Some(state) = state.filter(|state| state.status == PhotoStatus::Deleted)
+            && let Some(recorded) = self.0.ports.store.event(image, state.seq).await?
+            && let Event::PhotoDeleted(event) = &recorded.event
+        {
+            self.remove_leftover_taggings(image, state).await?;
+            self.update_persons(event).await?;
+            Notifier(self.0).publish(std::slice::from_ref(&recorded), None).await?;
+        }
+        Ok(Outcome::Ignored(reason))
     }
 
     /// Removes tags that are left of a deleted photo: those that do not fit into its transaction are removed after it, which a crash
@@ -209,7 +257,7 @@ impl PhotoDeletion<'_> {
         }
     }
 
-    async fn apply_effects(&self, event: &PhotoDeleted) -> Result<(), Failure> {
+    async fn delete_objects(&self, event: &PhotoDeleted) -> Result<(), Failure> {
         let Pipeline { ports, .. } = self.0;
         for key in &event.objects {
             match ports.objects.delete(key).await {
@@ -218,28 +266,21 @@ impl PhotoDeletion<'_> {
                 deleted => deleted?,
             }
         }
-        if !event.persons.is_empty() {
-            ports.index.remove_photo(&event.image_id, &event.persons).await?;
-            ports.index.promote(&event.known_by).await?;
-        }
-        PersonLifecycle(self.0).after_photo_removed(&event.image_id, &event.persons).await
+        Ok(())
     }
 
-    /// Returns faces of other photos to enroll as templates of persons whose only templates are in this photo.
-    async fn replacement_templates(&self, image: &ImageId, state: Option<&PhotoState>) -> Result<Vec<FaceId>, Failure> {
-        let (mut templates, mut photos) = (Vec::new(), BTreeSet::new());
-        let Some(state) = state else { return Ok(templates) };
-        let merges = self.0.ports.index.merges();
-        for person in merges.all_current(&state.persons) {
-            let faces = PersonLifecycle(self.0).replacement_templates(person, Some(image)).await?;
-            for face in faces.into_iter().take(TEMPLATES_PER_PERSON) {
-                if photos.len() < MAX_OTHER_PHOTOS || photos.contains(&face.image) {
-                    photos.insert(face.image.clone());
-                    templates.push(face);
-                }
-            }
+    /// Removes the photo's templates at a service, and forgets persons without another photo.
+    async fn update_persons(&self, event: &PhotoDeleted) -> Result<(), Failure> {
+        let Pipeline { ports, .. } = self.0;
+        // Those of earlier versions, too: a crash may have prevented the effects of the last one.
+        let earlier = EarlierVersions(self.0).persons(&event.image_id, event.follows, &event.version).await?;
+        let persons: BTreeSet<PersonId> = event.persons.iter().copied().chain(earlier).collect();
+        let persons: Vec<PersonId> = persons.into_iter().collect();
+        if !persons.is_empty() {
+            ports.index.remove_photo(&event.image_id, &persons).await?;
+            ports.index.promote(&event.known_by).await?;
         }
-        Ok(templates)
+        PersonLifecycle(self.0).after_faces_removed(&RemovedFaces::all(&event.image_id), &persons).await
     }
 
     /// Returns whether this is the state of a profile picture, by its last event.
@@ -252,14 +293,17 @@ impl PhotoDeletion<'_> {
             _ => false,
         })
     }
+}
 
-    async fn object_version(&self, key: &str) -> Result<Option<String>, Failure> {
-        match self.0.ports.objects.get(key, self.0.config.max_bytes).await {
-            Ok(object) => Ok(Some(object.version)),
-            Err(ObjectsError::NotFound(_) | ObjectsError::TooLarge { .. }) => Ok(None),
-            Err(error) => Err(error.into()),
-        }
-    }
+/// What is removed by a deletion.
+enum Removal {
+    /// Row, original and all other objects, for the owner or an operator.
+    Requested {
+        /// The original, if there is one.
+        original: Option<(String, ObjectInfo)>,
+    },
+    /// What is left after another program removed the original.
+    OfOriginal,
 }
 
 /// Returns whether the object may be deleted with the photo. The IMAGE row may contain any key, and deleting one's own photo must

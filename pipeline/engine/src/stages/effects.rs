@@ -13,11 +13,14 @@ use sparks_domain::{
 use super::{
     CommitReceipt, Outcome,
     commit::{conflict_backoff, wait_after_conflict},
+    earlier_versions::EarlierVersions,
     images::{Images, PixelSource},
     notify::{Notifier, StoredVariants},
-    person_lifecycle::PersonLifecycle,
+    person_lifecycle::{PersonLifecycle, RemovedFaces},
 };
-use crate::{CommitError, Enrollment, Failure, PersonStatus, Pipeline, Pixels, Probe, photo_rows::PhotoRows};
+use crate::{
+    CommitError, Enrollment, Failure, PersonStatus, Pipeline, Pixels, Probe, Restoration, photo_rows::PhotoRows,
+};
 
 /// Applies the effects of a commit: enrolls faces, stores crops, rewrites rows, publishes notifications.
 pub(crate) struct Effects<'a>(pub &'a Pipeline);
@@ -70,12 +73,16 @@ impl Effects<'_> {
         Notifier(self.0).publish(receipt.events(), variants).await
     }
 
-    /// Repeats the effects of an earlier commit, which a crash may have interrupted: reads the event, writes its rows again, and
-    /// makes missing crops from `large`. A photo without projected rows has been deleted since.
+    /// Repeats the effects of an earlier commit, which a crash may have interrupted: reads the event, writes its rows again, restores its
+    /// variants, and makes missing crops from `large`. A photo without projected rows has been deleted since.
     pub async fn repeat(&self, image: &ImageId, has_variants: bool) -> Result<Outcome, Failure> {
         let Some(recorded) = self.rewrite_all_rows(image).await? else { return Ok(Outcome::Deleted) };
         if let Event::PhotoProcessed(photo) = &recorded.event {
+            if !has_variants && let Restoration::Impossible(reason) = self.0.variants().restore(photo).await? {
+                tracing::warn!(image = %photo.image_id, reason, "variants differ from the event log and are not restored");
+            }
             self.enroll_photo(photo, PixelSource::Object(&photo.variants.large.key), false).await?;
+            EarlierVersions(self.0).release_persons(photo).await?;
             let variants = (!has_variants).then_some(StoredVariants { photo, when: recorded.when });
             Notifier(self.0).publish(std::slice::from_ref(&recorded), variants).await?;
         }
@@ -94,7 +101,8 @@ impl Effects<'_> {
             let state = self.0.ports.store.photo(&photo.image_id).await?;
             if state.is_some_and(|state| state.status == PhotoStatus::Deleted) {
                 self.0.ports.index.remove_photo(&photo.image_id, &photo.persons()).await?;
-                PersonLifecycle(self.0).after_photo_removed(&photo.image_id, &photo.persons()).await?;
+                let removed = RemovedFaces::all(&photo.image_id);
+                PersonLifecycle(self.0).after_faces_removed(&removed, &photo.persons()).await?;
             }
         }
         Ok(())

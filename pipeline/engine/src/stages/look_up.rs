@@ -61,13 +61,9 @@ impl PhotoProcessor<'_> {
         uploader: Option<Email>,
         state: Option<PhotoState>,
     ) -> Result<LookedUpPhoto, StageError> {
-        let (version, sequencer) = (photo.version.as_deref(), photo.sequencer.as_deref());
-        if state.as_ref().is_some_and(|state| state.is_deleted_version(version, sequencer)) {
-            return Err(StageError::Deleted);
-        }
         match uploader {
             Some(uploader) => Ok(LookedUpPhoto { photo, uploader, state, is_presumed_new: false }),
-            // A new upload under the ID of a deleted photo waits for its row like any other.
+            // A deletion removes row and original. An upload under the ID of a deleted photo waits for its row like any other.
             None if state.is_some_and(|state| state.status == PhotoStatus::Deleted)
                 && self.0.ports.objects.head(&photo.key).await?.is_none() =>
             {

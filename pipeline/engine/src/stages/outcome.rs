@@ -43,6 +43,8 @@ pub(super) enum StageError {
     Rejected(Box<RejectedPhoto>),
     /// The photo is deleted.
     Deleted,
+    /// Conflict: another worker committed the photo or stored its variants. Begin again before the original is read.
+    Moved,
     /// The stage failed.
     Failed(Failure),
 }

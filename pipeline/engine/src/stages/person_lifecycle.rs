@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use sparks_domain::{
-    Event, FaceId, Gallery, ImageId, Key, PersonId, PersonPictured, PersonReinstated, PersonsForgotten, PhotoState,
-    PhotoStatus, ProjectionContext, Seq, Version, object_keys,
+    Event, FaceId, Gallery, ImageId, PersonId, PersonPictured, PersonReinstated, PersonsForgotten, ProjectionContext,
+    Seq, Version, object_keys,
 };
 
 use super::{
@@ -12,17 +12,39 @@ use super::{
     crop_choice::{CropChoice, CropFace},
     images::{Images, PixelSource},
     notify::Notifier,
-    table::Table,
+    person_photos::PersonPhotos,
 };
-use crate::{Commit, CommitError, Erasure, Failure, PersonStatus, Pipeline, users::users_of_person};
+use crate::{Commit, CommitError, Erasure, Failure, PersonStatus, Pipeline};
+
+/// A commit that removes the faces of a photo is one transaction, which has room for about a hundred photos whose faces change. So each
+/// person gets few replacement templates, and persons that get none are updated after the commit.
+const TEMPLATES_PER_PERSON: usize = 4;
+const MAX_OTHER_PHOTOS: usize = 60;
 
 /// Forgets and reinstates persons.
 pub(crate) struct PersonLifecycle<'a>(pub &'a Pipeline);
 
+/// The faces that a photo no longer has: those with a number below `before`.
+pub(crate) struct RemovedFaces<'a> {
+    pub image: &'a ImageId,
+    pub before: u32,
+}
+
+impl<'a> RemovedFaces<'a> {
+    /// Returns all faces of a photo.
+    pub fn all(image: &'a ImageId) -> Self {
+        Self { image, before: u32::MAX }
+    }
+
+    fn contains(&self, face: &FaceId) -> bool {
+        face.image == *self.image && u32::from(face.n) < self.before
+    }
+}
+
 impl PersonLifecycle<'_> {
-    /// Updates the persons of a photo that no longer shows them: forgets those without another photo, and gives those whose crop
-    /// came from it another one.
-    pub async fn after_photo_removed(&self, image: &ImageId, persons: &[PersonId]) -> Result<(), Failure> {
+    /// Updates persons after faces were removed from a photo: forgets those without a photo, and gives those whose crop shows one of the
+    /// faces another one.
+    pub async fn after_faces_removed(&self, removed: &RemovedFaces<'_>, persons: &[PersonId]) -> Result<(), Failure> {
         if persons.is_empty() {
             return Ok(());
         }
@@ -32,7 +54,7 @@ impl PersonLifecycle<'_> {
             match index.person_status(person) {
                 PersonStatus::Known(known) => {
                     let is_forgotten = self.forget(person).await?;
-                    let lost_its_crop = known.face.image == *image;
+                    let lost_its_crop = removed.contains(&known.face);
                     if !is_forgotten && (lost_its_crop || !self.replacement_templates(person, None).await?.is_empty()) {
                         self.replace_crop(person).await?;
                     }
@@ -47,6 +69,8 @@ impl PersonLifecycle<'_> {
     /// Makes a forgotten person known again, because a photo shows them. Returns whether this call did it.
     pub async fn reinstate(&self, person: PersonId, face: FaceId) -> Result<bool, Failure> {
         let Pipeline { ports, .. } = self.0;
+        // What is left of an incomplete erasure must not become a template.
+        self.erase_stale_faces(person).await?;
         let promoted = self.replacement_templates(person, None).await?;
         let is_new = self
             .commit_about_persons(|identity_seq| {
@@ -62,12 +86,8 @@ impl PersonLifecycle<'_> {
 
     /// Returns stored faces to enroll as templates of the person, newest first, where the person has none, or none besides those of
     /// the photo `removed`.
-    pub(super) async fn replacement_templates(
-        &self,
-        person: PersonId,
-        removed: Option<&ImageId>,
-    ) -> Result<Vec<FaceId>, Failure> {
-        let faces = self.0.ports.store.faces_of(&self.members(person)).await?;
+    async fn replacement_templates(&self, person: PersonId, removed: Option<&ImageId>) -> Result<Vec<FaceId>, Failure> {
+        let faces = self.0.ports.store.faces_of(&PersonPhotos(self.0).members(person)).await?;
         let stored = faces.into_iter().map(|decided| decided.kept).filter(|stored| Some(&stored.face.image) != removed);
         let stored: Vec<_> = stored.collect();
         if stored.iter().any(|stored| stored.template) {
@@ -76,19 +96,39 @@ impl PersonLifecycle<'_> {
         Ok(stored.into_iter().take(Gallery::MAX_TEMPLATES).map(|stored| stored.face).collect())
     }
 
+    /// Returns faces of other photos to enroll as templates of those of the persons whose only templates are in this photo.
+    pub(super) async fn templates_without(
+        &self,
+        image: &ImageId,
+        persons: &[PersonId],
+    ) -> Result<Vec<FaceId>, Failure> {
+        let (mut templates, mut photos) = (Vec::new(), BTreeSet::new());
+        for person in self.0.ports.index.merges().all_current(persons) {
+            let faces = self.replacement_templates(person, Some(image)).await?;
+            for face in faces.into_iter().take(TEMPLATES_PER_PERSON) {
+                if photos.len() < MAX_OTHER_PHOTOS || photos.contains(&face.image) {
+                    photos.insert(face.image.clone());
+                    templates.push(face);
+                }
+            }
+        }
+        Ok(templates)
+    }
+
     /// Forgets a person without photos: erases row, crop and signatures. A photo of them that is decided at the same time reinstates
     /// them: whichever commits second sees the other. Returns whether they have no photo.
     async fn forget(&self, person: PersonId) -> Result<bool, Failure> {
         let Pipeline { ports, .. } = self.0;
+        let photos = PersonPhotos(self.0);
         // Faces are read before photos, so that they include none of a photo that is decided from now on.
-        let faces = ports.store.faces_of(&self.members(person)).await?;
-        let faces: Vec<FaceId> = faces.into_iter().map(|decided| decided.kept.face).collect();
-        if !self.has_no_photo(person).await? {
+        let faces = photos.faces(person).await?;
+        if !photos.has_none(person).await? {
             return Ok(false);
         }
+        let faces: Vec<FaceId> = faces.into_values().take(Erasure::MAX_PHOTOS).flatten().collect();
         self.commit_about_persons(|identity_seq| {
             matches!(ports.index.person_status(person), PersonStatus::Known(_)).then(|| {
-                let persons = self.members(person);
+                let persons = photos.members(person);
                 let event = Event::PersonsForgotten(PersonsForgotten { v: Version, persons, identity_seq });
                 let erased = Erasure { faces: faces.clone(), ..Erasure::default() };
                 PersonCommit::new(Commit { erased, ..self.commit_of(event) })
@@ -99,21 +139,35 @@ impl PersonLifecycle<'_> {
         Ok(true)
     }
 
-    /// Removes the crops and templates of a forgotten person, unless a photo of them was committed meanwhile: then reinstates them.
+    /// Removes the crops, templates and remaining signatures of a forgotten person, unless a photo of them was committed meanwhile:
+    /// then reinstates them.
     async fn after_forgetting(&self, person: PersonId) -> Result<(), Failure> {
         let Pipeline { ports, .. } = self.0;
+        let photos = PersonPhotos(self.0);
         self.remove_crops(person).await?;
         ports.index.remove_persons(&[person]).await?;
-        if self.has_no_photo(person).await? {
+        self.erase_stale_faces(person).await?;
+        if photos.has_none(person).await? {
             return Ok(());
         }
         let Some(crop) = CropChoice(self.0).best_face(person).await? else { return Ok(()) };
         self.reinstate(person, crop.face.clone()).await?;
         // Another worker may have reinstated them before the crop and the templates were removed here, so both are made again.
         self.store_crop(person, &crop).await?;
-        let stored = ports.store.faces_of(&self.members(person)).await?.into_iter().map(|decided| decided.kept);
+        let stored = ports.store.faces_of(&photos.members(person)).await?.into_iter().map(|decided| decided.kept);
         let templates: Vec<FaceId> = stored.filter(|stored| stored.template).map(|stored| stored.face).collect();
         ports.index.promote(&templates).await?;
+        Ok(())
+    }
+
+    /// Erases the signatures of a forgotten person in photos that do not show them. The event that forgets them is the mark of an
+    /// erasure that may be incomplete, so that a repeat after a crash continues it.
+    async fn erase_stale_faces(&self, person: PersonId) -> Result<(), Failure> {
+        let Pipeline { ports, .. } = self.0;
+        for photos in PersonPhotos(self.0).stale_faces(person).await?.chunks(Erasure::MAX_PHOTOS) {
+            let erased = Erasure { faces: photos.concat(), photos: Vec::new() };
+            ports.store.commit(&Commit { erased, ..Commit::without_events(ports.clock.now(), None) }).await?;
+        }
         Ok(())
     }
 
@@ -151,55 +205,10 @@ impl PersonLifecycle<'_> {
     async fn remove_crops(&self, person: PersonId) -> Result<(), Failure> {
         let objects = &self.0.ports.objects;
         objects.delete(&object_keys::crop(person)).await?;
-        for member in self.members(person) {
+        for member in PersonPhotos(self.0).members(person) {
             objects.delete(&object_keys::merged_crop(member)).await?;
         }
         Ok(())
-    }
-
-    /// Returns whether no photo is tagged with the person, and no user is linked to them.
-    async fn has_no_photo(&self, person: PersonId) -> Result<bool, Failure> {
-        for member in self.members(person) {
-            if !Table(self.0).photos_of_person(member, 1).await?.is_empty() {
-                return Ok(false);
-            }
-        }
-        let store = self.0.ports.store.as_ref();
-        Ok(users_of_person(store, person).await?.is_empty() && !self.has_photo_by_signatures(person).await?)
-    }
-
-    /// Returns whether an existing photo shows the person, by the stored signatures: the index of tags may lag behind.
-    async fn has_photo_by_signatures(&self, person: PersonId) -> Result<bool, Failure> {
-        let Pipeline { ports, .. } = self.0;
-        let merges = ports.index.merges();
-        let faces = ports.store.faces_of(&self.members(person)).await?;
-        let images: BTreeSet<ImageId> = faces.into_iter().map(|decided| decided.kept.face.image).collect();
-        for image in &images {
-            let Some(state) = ports.store.photo(image).await? else { continue };
-            let shows = state.status == PhotoStatus::Processed && merges.all_current(&state.persons).contains(&person);
-            let exists = shows
-                && (Table(self.0).image_row(image).await?.is_some()
-                    || self.is_profile_of(image, &state, person).await?);
-            if exists {
-                return Ok(true);
-            }
-        }
-        Ok(false)
-    }
-
-    /// Returns whether this is the profile picture of a user whose row names this person: the index of users may lag behind, too.
-    async fn is_profile_of(&self, image: &ImageId, state: &PhotoState, person: PersonId) -> Result<bool, Failure> {
-        let store = &self.0.ports.store;
-        let Some(seq) = state.projected_seq else { return Ok(false) };
-        let recorded = store.event(image, seq).await?;
-        let Some(Event::ProfileProcessed(profile)) = recorded.map(|recorded| recorded.event) else { return Ok(false) };
-        let user = store.get(&Key::user(&profile.email)).await?;
-        Ok(user.is_some_and(|row| row.text("personId") == Some(&person.to_string())))
-    }
-
-    /// Returns the person and all persons merged into them.
-    fn members(&self, person: PersonId) -> Vec<PersonId> {
-        self.0.ports.index.merges().members(person).into_iter().collect()
     }
 
     fn commit_of(&self, event: Event) -> Commit {

@@ -5,19 +5,20 @@
 use std::{collections::BTreeSet, time::Instant};
 
 use sparks_domain::{
-    Email, Event, IdentificationInput, IdentityHead, ImageId, PhotoState, PhotoStatus, Rejection, SourceObject, decide,
+    Email, Event, IdentificationInput, IdentityHead, ImageId, PhotoState, Rejection, SourceObject, decide, object_keys,
 };
 
 use super::{
     Outcome,
     analyze::AnalyzedPhoto,
-    commit::{Committer, conflict_backoff, outcome_of},
+    commit::{Committer, conflict_backoff, outcome_of, wait_after_conflict},
     delete::PhotoDeletion,
+    earlier_versions::EarlierVersions,
     effects::Effects,
     look_up::LookedUpPhoto,
     outcome::{RejectedPhoto, StageError},
 };
-use crate::{ArrivalSlot, Commit, CommitError, Failure, PhotoRef, Pipeline, SearchResult};
+use crate::{ArrivalSlot, Commit, CommitError, Failure, PhotoRef, Pipeline, SearchResult, variant_store::StoredPair};
 
 /// Processes one photo.
 pub(crate) struct PhotoProcessor<'a>(pub &'a Pipeline);
@@ -32,6 +33,7 @@ impl PhotoProcessor<'_> {
             }
             Ok(outcome) => Ok(outcome),
             Err(StageError::Rejected(rejected)) => Committer(self.0).reject(*rejected).await,
+            Err(StageError::Moved) => Err(CommitError::PhotoMoved.into()),
             Err(StageError::Failed(failure)) => Err(failure),
         }
     }
@@ -49,43 +51,60 @@ impl PhotoProcessor<'_> {
     }
 
     /// Processes a photo that seems new without reading its state, which saves a request. Where that ends in anything but a commit,
-    /// the state is read, and a photo that the log knows, or that is deleted, is processed again from the beginning.
+    /// the state is read, and a photo that the log knows, or that is deleted, is processed again from the beginning. So is a photo that
+    /// another worker committed or stored variants of meanwhile: its original may have been replaced.
     async fn presume_new_then_verify(&self, photo: PhotoRef, slot: &ArrivalSlot) -> Result<Outcome, StageError> {
         let looked_up = self.timed("look_up", self.look_up(photo.clone())).await?;
         let is_presumed_new = looked_up.is_presumed_new;
-        let result = self.run_stages(looked_up, slot).await;
-        let is_doubtful = matches!(result, Ok(Outcome::Deleted) | Err(StageError::Deleted | StageError::Rejected(_)));
-        if !is_presumed_new || !is_doubtful {
-            return result;
+        let mut result = self.run_stages(looked_up, slot).await;
+        if is_presumed_new
+            && matches!(result, Ok(Outcome::Deleted) | Err(StageError::Deleted | StageError::Rejected(_)))
+        {
+            let state = self.0.ports.store.photo(&photo.image).await?;
+            result = match result {
+                Err(StageError::Rejected(_)) if state.is_none() => result,
+                _ => self.run_stages(self.look_up_with_state(photo.clone(), state).await?, slot).await,
+            };
         }
-        let state = self.0.ports.store.photo(&photo.image).await?;
-        match result {
-            Err(StageError::Rejected(_)) if state.is_none() => result,
-            _ => self.run_stages(self.look_up_with_state(photo, state).await?, slot).await,
+        let mut backoff = conflict_backoff();
+        while let Err(StageError::Moved) = result {
+            self.0.count_conflict();
+            wait_after_conflict(&mut backoff, &format!("photo {}", photo.image)).await?;
+            let state = self.0.ports.store.photo(&photo.image).await?;
+            result = self.run_stages(self.look_up_with_state(photo.clone(), state).await?, slot).await;
         }
+        result
     }
 
-    async fn run_stages(&self, looked_up: LookedUpPhoto, slot: &ArrivalSlot) -> Result<Outcome, StageError> {
+    async fn run_stages(&self, mut looked_up: LookedUpPhoto, slot: &ArrivalSlot) -> Result<Outcome, StageError> {
         let Pipeline { ports, .. } = self.0;
         let effects = Effects(self.0);
         let (image, has_variants) = (looked_up.photo.image.clone(), looked_up.photo.finished.is_some());
+        if looked_up.is_presumed_new && (ports.analyzer.is_paid() || ports.index.is_paid()) {
+            // A read costs less than paid calls whose result the commit would refuse.
+            if let Some(state) = ports.store.photo(&image).await? {
+                looked_up = self.look_up_with_state(looked_up.photo, Some(state)).await?;
+            }
+        }
         if looked_up.is_committed() {
             return Ok(effects.repeat(&image, has_variants).await?);
         }
-        let mut fetched = self.timed("fetch", self.fetch(looked_up)).await?;
-        if fetched.looked_up.is_presumed_new && (ports.analyzer.is_paid() || ports.index.is_paid()) {
-            // A read costs less than paid calls whose result the commit would refuse.
-            fetched.looked_up.state = ports.store.photo(&image).await?;
-        }
+        // State and variants are read before the original: whatever changes them later was made of this version or of a newer one.
+        let before = self.variants_before(&looked_up).await?;
+        let fetched = self.timed("fetch", self.fetch(looked_up)).await?;
         if fetched.is_committed() {
             return Ok(effects.repeat(&image, has_variants).await?);
         }
-        let rendered = self.timed("render", self.render(fetched)).await?;
+        let rendered = self.timed("render", self.render(fetched, &before)).await?;
         let analyzed = self.timed("analyze", self.analyze(rendered)).await?;
         let outcome = self.timed("commit", self.search_decide_commit(&analyzed, slot)).await?;
+        let Some(outcome) = outcome else { return Err(StageError::Moved) };
         match &outcome {
             Outcome::Committed(receipt) => {
                 self.timed("effects", effects.apply(receipt, analyzed.probes.pixels, has_variants)).await?;
+                if let Some((photo, _)) = receipt.photo() {
+                    EarlierVersions(self.0).release_persons(photo).await?;
+                }
             }
             Outcome::AlreadyCommitted => return Ok(effects.repeat(&image, has_variants).await?),
             _ => {}
@@ -93,21 +112,30 @@ impl PhotoProcessor<'_> {
         Ok(outcome)
     }
 
-    /// Searches, decides and commits. After a conflict it does so again on what the other worker committed; the photo is neither
-    /// rendered nor analyzed again.
+    /// Returns what is stored under the keys of the photo's variants. A photo that is presumed new has none.
+    async fn variants_before(&self, looked_up: &LookedUpPhoto) -> Result<StoredPair, Failure> {
+        if looked_up.is_presumed_new {
+            return Ok(StoredPair::default());
+        }
+        let keys = object_keys::variants(&looked_up.photo.image);
+        Ok(self.0.variants().stored(keys.each_ref().map(String::as_str)).await?)
+    }
+
+    /// Searches, decides and commits. After a conflict over persons it does so again on what the other worker committed; the photo is
+    /// neither rendered nor analyzed again. `None` after a conflict over the photo itself.
     pub(super) async fn search_decide_commit(
         &self,
         analyzed: &AnalyzedPhoto,
         slot: &ArrivalSlot,
-    ) -> Result<Outcome, Failure> {
+    ) -> Result<Option<Outcome>, Failure> {
         let Pipeline { ports, .. } = self.0;
-        let mut basis = Basis { state: analyzed.state.clone(), taken_numbers: BTreeSet::new() };
+        let mut basis = Basis { state: analyzed.state.as_ref(), taken_numbers: BTreeSet::new() };
         let mut backoff = conflict_backoff();
         loop {
             let found = self.search(analyzed, &basis).await?;
             let events = match self.decide(analyzed, &basis, &found) {
                 Ok(events) => events,
-                Err(outcome) => return Ok(outcome),
+                Err(outcome) => return Ok(Some(outcome)),
             };
             let allocates_persons = events.iter().any(Event::is_identity);
             if allocates_persons && !slot.is_next() {
@@ -116,21 +144,16 @@ impl PhotoProcessor<'_> {
                 continue;
             }
             let is_conditional = allocates_persons || self.depends_on_merges(&events);
-            let commit = self.prepare(analyzed, &basis, events, is_conditional.then_some(found.identity));
+            let identity = is_conditional.then_some(found.identity);
+            let commit = self.prepare(analyzed, &basis, events, identity).await?;
             let conflict = match Committer(self.0).commit(&commit).await {
-                Ok(receipt) => return Ok(Outcome::Committed(receipt)),
+                Ok(receipt) => return Ok(Some(Outcome::Committed(receipt))),
                 Err(conflict) => conflict,
             };
             match conflict {
                 CommitError::IdentityMoved => ports.index.refresh().await?,
                 CommitError::NumberTaken(person) => drop(basis.taken_numbers.insert(person.number())),
-                CommitError::PhotoMoved => {
-                    basis.state = ports.store.photo(&analyzed.image).await?;
-                    // What was fetched before the deletion is deleted with the photo, whatever its version.
-                    if basis.state.as_ref().is_some_and(|state| state.status == PhotoStatus::Deleted) {
-                        return Ok(Outcome::Deleted);
-                    }
-                }
+                CommitError::PhotoMoved => return Ok(None),
                 CommitError::RowMissing(_) | CommitError::Store(_) => return Err(conflict.into()),
             }
             self.0.count_conflict();
@@ -140,21 +163,25 @@ impl PhotoProcessor<'_> {
     }
 
     /// Returns the nearest known persons of each face.
-    async fn search(&self, analyzed: &AnalyzedPhoto, basis: &Basis) -> Result<SearchResult, Failure> {
+    async fn search(&self, analyzed: &AnalyzedPhoto, basis: &Basis<'_>) -> Result<SearchResult, Failure> {
         let mut found = self.0.ports.index.search(&analyzed.probes).await?;
         found.identity.taken.extend(&basis.taken_numbers);
         Ok(found)
     }
 
     /// Returns the events that record the photo and its persons; an outcome where there is nothing to record. Pure.
-    fn decide(&self, analyzed: &AnalyzedPhoto, basis: &Basis, found: &SearchResult) -> Result<Vec<Event>, Outcome> {
+    fn decide(&self, analyzed: &AnalyzedPhoto, basis: &Basis<'_>, found: &SearchResult) -> Result<Vec<Event>, Outcome> {
         let command = analyzed.command(IdentificationInput {
             analyzer: analyzed.analyzer.clone(),
             faces: analyzed.probes.faces.clone(),
             search: found.search.clone(),
             identity: found.identity.clone(),
         });
-        decide(basis.state.as_ref(), command, &self.0.config.policy).map_err(|refusal| outcome_of(&refusal))
+        // Persons match faces as they are after merges.
+        let merges = self.0.ports.index.merges();
+        let persons = |state: &PhotoState| merges.all_current(&state.persons).into_iter().collect();
+        let state = basis.state.map(|state| PhotoState { persons: persons(state), ..state.clone() });
+        decide(state.as_ref(), command, &self.0.config.policy).map_err(|refusal| outcome_of(&refusal))
     }
 
     /// Whether a face may have been identified by a person who is merged with another: an unmerge may identify it otherwise. Only
@@ -171,17 +198,18 @@ impl PhotoProcessor<'_> {
     }
 
     /// Returns the transaction: events, rows, signatures, and the conditions under which they hold.
-    fn prepare(
+    async fn prepare(
         &self,
         analyzed: &AnalyzedPhoto,
-        basis: &Basis,
+        basis: &Basis<'_>,
         events: Vec<Event>,
         identity: Option<IdentityHead>,
-    ) -> Commit {
-        let mut commit = Committer(self.0).prepare(&analyzed.image, basis.state.as_ref(), events);
+    ) -> Result<Commit, Failure> {
+        let mut commit = Committer(self.0).prepare(&analyzed.image, basis.state, events);
         commit.identity = identity;
         commit.signatures = analyzed.signatures(&commit.events);
-        commit
+        EarlierVersions(self.0).replace_faces(&mut commit, basis.state).await?;
+        Ok(commit)
     }
 
     async fn timed<T>(&self, stage: &'static str, work: impl Future<Output = T>) -> T {
@@ -192,9 +220,9 @@ impl PhotoProcessor<'_> {
     }
 }
 
-/// The state that a decision is made on; changes after a conflict.
-struct Basis {
-    state: Option<PhotoState>,
+/// What a decision is made on.
+struct Basis<'a> {
+    state: Option<&'a PhotoState>,
     /// Person numbers above the counter that rows of the platform already have.
     taken_numbers: BTreeSet<u32>,
 }

@@ -10,12 +10,13 @@ use sparks_domain::{
 use super::{
     Outcome,
     analyze::{AnalyzedPhoto, Subject},
-    commit::Committer,
+    commit::{Committer, conflict_backoff, wait_after_conflict},
+    earlier_versions::EarlierVersions,
     effects::{Effects, IdentifiedFace},
     images::{Images, PixelSource},
     notify::Notifier,
     outcome::RejectedPhoto,
-    person_lifecycle::PersonLifecycle,
+    person_lifecycle::RemovedFaces,
     process::PhotoProcessor,
 };
 use crate::{
@@ -69,8 +70,18 @@ impl ProfileProcessor<'_> {
         let faces = ports.analyzer.analyze(Arc::clone(&pixels)).await?;
         let probes = ProbeSet::new(largest(faces).into_iter().collect(), pixels);
         let analyzer = ports.analyzer.name().to_owned();
-        let analyzed = AnalyzedPhoto { image, state, subject: Subject::Profile { email, source }, analyzer, probes };
-        let outcome = PhotoProcessor(self.0).search_decide_commit(&analyzed, slot).await?;
+        let subject = Subject::Profile { email, source };
+        let mut analyzed = AnalyzedPhoto { image, state, subject, analyzer, probes };
+        let mut backoff = conflict_backoff();
+        let outcome = loop {
+            if let Some(outcome) = PhotoProcessor(self.0).search_decide_commit(&analyzed, slot).await? {
+                break outcome;
+            }
+            // Another picture of the user was committed. Each has a key of its own, so this one is decided again on that state.
+            self.0.count_conflict();
+            wait_after_conflict(&mut backoff, &format!("the profile picture {}", analyzed.image)).await?;
+            analyzed.state = ports.store.photo(&analyzed.image).await?;
+        };
         match &outcome {
             Outcome::Committed(receipt) => {
                 let profile = receipt.events().iter().find_map(|recorded| match &recorded.event {
@@ -135,12 +146,11 @@ impl ProfileProcessor<'_> {
             is_new_person: matches!(face.verdict, Verdict::NewPerson(_)),
         };
         Effects(self.0).enroll(&[identified], source, is_fresh).await?;
-        match self.previous_person(profile).await? {
-            Some(previous) if merges.current(previous) != merges.current(person) => {
-                PersonLifecycle(self.0).after_photo_removed(&profile.image_id, &[previous]).await
-            }
-            _ => Ok(()),
-        }
+        let Some(previous) = self.previous_person(profile).await? else { return Ok(()) };
+        let removed = RemovedFaces { image: &profile.image_id, before: profile.first_face.into() };
+        let persons = [previous];
+        let gone = if merges.current(previous) == merges.current(person) { &[] } else { &persons[..] };
+        EarlierVersions(self.0).release(&removed, &persons, gone).await
     }
 
     /// Returns the person that the user's previous pictures were identified as.

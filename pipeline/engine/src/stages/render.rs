@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use sparks_domain::{ImageId, SourceObject, TakenAt, Variant, Variants, object_keys};
+use sparks_domain::{SourceObject, TakenAt, Variant, Variants, object_keys};
 
 use super::{
     fetch::FetchedPhoto, images::Images, look_up::LookedUpPhoto, outcome::StageError, process::PhotoProcessor,
 };
-use crate::{Content, EncodedVariant, Failure, FinishedVariants, ImageError, ObjectsError, Pixels, PutMode};
+use crate::{Failure, FinishedVariants, ImageError, ObjectsError, Pixels, variant_store::StoredPair};
 
 /// A photo whose variants are in the bucket.
 #[derive(Debug)]
@@ -21,9 +21,9 @@ pub(super) struct RenderedPhoto {
 }
 
 impl PhotoProcessor<'_> {
-    /// Renders and stores the variants, or reuses those that the message names. The same bytes give the same variants, so storing
-    /// them again is harmless.
-    pub(super) async fn render(&self, fetched: FetchedPhoto) -> Result<RenderedPhoto, StageError> {
+    /// Renders and stores the variants, or reuses those that the message names. `before` is what was stored before the original was
+    /// read: where that has changed, the photo is processed again from there.
+    pub(super) async fn render(&self, fetched: FetchedPhoto, before: &StoredPair) -> Result<RenderedPhoto, StageError> {
         let FetchedPhoto { looked_up, mut source, bytes } = fetched;
         let info = self.0.ports.image_processor.inspect(&bytes);
         source.mime_type = info.mime_type.map(str::to_owned);
@@ -39,11 +39,13 @@ impl PhotoProcessor<'_> {
             Err(ImageError::Rejected(reason)) => return Err(looked_up.rejected(source, reason)),
             Err(unavailable) => return Err(Failure::from(unavailable).into()),
         };
-        let id = &looked_up.photo.image;
-        let (large, medium) = tokio::try_join!(
-            self.store_variant(id, "large", &mut image.large),
-            self.store_variant(id, "medium", &mut image.medium),
+        let store = self.0.variants();
+        let [large_key, medium_key] = object_keys::variants(&looked_up.photo.image);
+        let stored = tokio::try_join!(
+            store.put(&large_key, &mut image.large, before[0].as_ref()),
+            store.put(&medium_key, &mut image.medium, before[1].as_ref()),
         )?;
+        let (Some(large), Some(medium)) = stored else { return Err(StageError::Moved) };
         let variants = Variants { large, medium };
         let (dimensions, taken_at) = ((image.width, image.height), image.taken_at);
         Ok(RenderedPhoto { looked_up, source, dimensions, taken_at, variants, pixels: Arc::new(image.pixels) })
@@ -79,8 +81,14 @@ impl PhotoProcessor<'_> {
         };
         let (large_key, medium_key) = (finished.large.clone(), finished.medium.clone());
         let variants = Variants {
-            large: Variant { key: large_key, width: pixels.width, height: pixels.height, bytes: large_size },
-            medium: Variant { key: medium_key, width, height, bytes: medium_size },
+            large: Variant {
+                key: large_key,
+                width: pixels.width,
+                height: pixels.height,
+                bytes: large_size,
+                sha256: None,
+            },
+            medium: Variant { key: medium_key, width, height, bytes: medium_size, sha256: None },
         };
         Ok(VariantReuse::Reused { dimensions, variants, pixels: Arc::new(pixels) })
     }
@@ -91,19 +99,6 @@ impl PhotoProcessor<'_> {
             Err(ObjectsError::NotFound(_) | ObjectsError::TooLarge { .. } | ObjectsError::BadKey(_)) => Ok(None),
             Err(error) => Err(error.into()),
         }
-    }
-
-    async fn store_variant(
-        &self,
-        image: &ImageId,
-        name: &str,
-        encoded: &mut EncodedVariant,
-    ) -> Result<Variant, StageError> {
-        let key = object_keys::variant(image, name);
-        let webp = std::mem::take(&mut encoded.webp);
-        let bytes = webp.len() as u64;
-        self.0.ports.objects.put(&key, webp, Content::image("image/webp"), PutMode::Replace).await?;
-        Ok(Variant { key, width: encoded.width, height: encoded.height, bytes })
     }
 }
 

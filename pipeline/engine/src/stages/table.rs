@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use sparks_domain::{Email, ImageId, Item, Key, PersonId, object_keys};
 
-use crate::{Cause, Failure, Filter, Pipeline, Query};
+use crate::{Cause, Failure, Filter, ObjectInfo, Pipeline, Query};
 
 /// Reads rows and objects of a photo.
 pub(super) struct Table<'a>(pub &'a Pipeline);
@@ -64,13 +64,13 @@ impl Table<'_> {
         }
     }
 
-    /// Returns the key of a photo's original, whatever its file extension.
-    pub async fn original(&self, image: &ImageId) -> Result<Option<String>, Failure> {
+    /// Returns the key and the metadata of a photo's original, whatever its file extension.
+    pub async fn original(&self, image: &ImageId) -> Result<Option<(String, ObjectInfo)>, Failure> {
         let extensions = object_keys::IMAGE_EXTENSIONS.iter().map(ToString::to_string);
         for extension in extensions.clone().chain(extensions.map(|extension| extension.to_ascii_uppercase())) {
             let key = object_keys::original(image, &extension);
-            if self.0.ports.objects.head(&key).await?.is_some() {
-                return Ok(Some(key));
+            if let Some(info) = self.0.ports.objects.head(&key).await? {
+                return Ok(Some((key, info)));
             }
         }
         Ok(None)

@@ -7,9 +7,10 @@ use std::{
 };
 
 use async_trait::async_trait;
-use sha2::{Digest, Sha256};
 use sparks_domain::Timestamp;
-use sparks_engine::{Clock, Content, Object, ObjectEntry, Objects, ObjectsError, PutMode, object_key};
+use sparks_engine::{
+    Clock, Content, Object, ObjectEntry, ObjectInfo, Objects, ObjectsError, PutMode, object_key, sha256,
+};
 
 /// A bucket in memory. Clones share it.
 #[derive(Clone)]
@@ -31,7 +32,7 @@ impl MemoryObjects {
 
     /// Returns the version of an object with this body.
     pub fn version(body: &[u8]) -> String {
-        Sha256::digest(body)[..8].iter().map(|byte| format!("{byte:02x}")).collect()
+        sha256(body)[..16].to_owned()
     }
 
     /// Returns the body of an object.
@@ -64,7 +65,13 @@ impl Objects for MemoryObjects {
     async fn put(&self, key: &str, body: Vec<u8>, _: Content, mode: PutMode) -> Result<bool, ObjectsError> {
         let (key, modified) = (object_key(key)?, self.clock.now());
         let mut objects = self.lock();
-        if mode == PutMode::IfAbsent && objects.contains_key(key) {
+        let version = objects.get(key).map(|found| Self::version(&found.body));
+        let is_allowed = match mode {
+            PutMode::Replace => true,
+            PutMode::IfAbsent => version.is_none(),
+            PutMode::IfVersion(expected) => version == Some(expected),
+        };
+        if !is_allowed {
             return Ok(false);
         }
         objects.insert(key.to_owned(), StoredObject { body, modified });
@@ -76,8 +83,14 @@ impl Objects for MemoryObjects {
         Ok(())
     }
 
-    async fn head(&self, key: &str) -> Result<Option<u64>, ObjectsError> {
-        Ok(self.lock().get(object_key(key)?).map(|found| found.body.len() as u64))
+    async fn head(&self, key: &str) -> Result<Option<ObjectInfo>, ObjectsError> {
+        let info = |found: &StoredObject| ObjectInfo {
+            bytes: found.body.len() as u64,
+            version: Self::version(&found.body),
+            sha256: Some(sha256(&found.body)),
+            modified: found.modified,
+        };
+        Ok(self.lock().get(object_key(key)?).map(info))
     }
 
     async fn list(&self, prefix: &str, after: Option<&str>, most: usize) -> Result<Vec<ObjectEntry>, ObjectsError> {

@@ -262,6 +262,10 @@ impl State {
 
 #[async_trait]
 impl Store for MemoryStore {
+    fn has_serial_commits(&self) -> bool {
+        self.config.lanes == 0
+    }
+
     async fn commit(&self, commit: &Commit) -> Result<Vec<RecordedEvent>, CommitError> {
         let transaction = tokio::spawn(self.clone().transact(commit.clone())).await;
         transaction.unwrap_or_else(|error| Err(DependencyError::Unavailable(error.to_string()).into()))

@@ -1,0 +1,111 @@
+//! Earlier versions of a photo or profile picture: what a new version replaces.
+
+use std::collections::BTreeSet;
+
+use sparks_domain::{Event, FaceId, ImageId, PersonId, PhotoProcessed, PhotoState, Seq};
+
+use super::person_lifecycle::{PersonLifecycle, RemovedFaces};
+use crate::{Commit, Failure, Pipeline};
+
+/// The number of earlier versions whose persons are considered: enough to find those of versions whose effects a crash prevented.
+const MAX_VERSIONS: usize = 8;
+
+/// Replaces earlier versions.
+pub(super) struct EarlierVersions<'a>(pub &'a Pipeline);
+
+impl EarlierVersions<'_> {
+    /// Adds to the commit of a new version the erasure of the signatures of earlier ones. Persons who would be left without a template
+    /// get others in the same transaction. A profile picture without a person replaces nothing: the user's person stays.
+    pub async fn replace_faces(&self, commit: &mut Commit, state: Option<&PhotoState>) -> Result<(), Failure> {
+        let image = match commit.events.last() {
+            Some(Event::PhotoProcessed(photo)) => &photo.image_id,
+            Some(Event::ProfileProcessed(profile)) if profile.person().is_some() => &profile.image_id,
+            _ => return Ok(()),
+        };
+        let Some(state) = state.filter(|state| state.faces > 0) else { return Ok(()) };
+        let Pipeline { ports, .. } = self.0;
+        let earlier: Vec<FaceId> = (0..state.faces).map(|n| FaceId { image: image.clone(), n }).collect();
+        let stored = ports.store.signatures(&earlier).await?;
+        let merges = ports.index.merges();
+        let enrolled = commit.signatures.iter().filter(|face| face.template).filter_map(|face| face.person);
+        let enrolled: BTreeSet<PersonId> = enrolled.map(|person| merges.current(person)).collect();
+        let lost = stored.iter().filter(|face| face.template).filter_map(|face| face.person);
+        let lost: BTreeSet<PersonId> = lost.filter(|person| !enrolled.contains(&merges.current(*person))).collect();
+        let lost: Vec<PersonId> = lost.into_iter().collect();
+        commit.promoted = PersonLifecycle(self.0).templates_without(image, &lost).await?;
+        commit.erased.faces = stored.into_iter().map(|stored| stored.face).collect();
+        Ok(())
+    }
+
+    /// Updates the persons of earlier versions: those that the photo no longer shows are treated like those of a deleted photo, and
+    /// a crop that shows a face of an earlier version is replaced. Safe to repeat.
+    pub async fn release_persons(&self, photo: &PhotoProcessed) -> Result<(), Failure> {
+        let persons = self.persons(&photo.image_id, photo.follows, &photo.source.version).await?;
+        if persons.is_empty() {
+            return Ok(());
+        }
+        let merges = self.0.ports.index.merges();
+        let shown = merges.all_current(&photo.persons());
+        let gone: Vec<PersonId> =
+            persons.iter().filter(|person| !shown.contains(&merges.current(**person))).copied().collect();
+        let removed = RemovedFaces { image: &photo.image_id, before: photo.first_face.into() };
+        self.release(&removed, &persons, &gone).await
+    }
+
+    /// Updates these persons after faces were removed from a photo, which no longer shows those that are `gone`.
+    pub async fn release(
+        &self,
+        removed: &RemovedFaces<'_>,
+        persons: &[PersonId],
+        gone: &[PersonId],
+    ) -> Result<(), Failure> {
+        let Pipeline { ports, .. } = self.0;
+        if !gone.is_empty() {
+            ports.index.remove_photo(removed.image, gone).await?;
+        }
+        PersonLifecycle(self.0).after_faces_removed(removed, persons).await?;
+        let stored = ports.store.faces_of(persons).await?.into_iter().map(|decided| decided.kept);
+        let templates: Vec<FaceId> = stored.filter(|stored| stored.template).map(|stored| stored.face).collect();
+        Ok(ports.index.promote(&templates).await?)
+    }
+
+    /// Returns the persons of versions other than this one, from this event about the photo back to its last deletion.
+    pub async fn persons(
+        &self,
+        image: &ImageId,
+        mut follows: Option<Seq>,
+        version: &str,
+    ) -> Result<Vec<PersonId>, Failure> {
+        let (mut persons, mut of_version, mut versions) = (BTreeSet::new(), Vec::new(), 0);
+        while let Some(seq) = follows.filter(|_| versions < MAX_VERSIONS) {
+            let Some(recorded) = self.0.ports.store.event(image, seq).await? else { break };
+            follows = match recorded.event {
+                Event::PhotoProcessed(earlier) => {
+                    of_version.extend(earlier.persons());
+                    // A photo that was only decided again, such as by `sparks redecide`, has no earlier version there.
+                    if earlier.source.version != version {
+                        persons.extend(of_version.drain(..));
+                        versions += 1;
+                    }
+                    of_version.clear();
+                    earlier.follows
+                }
+                Event::FacesReviewed(reviewed) => {
+                    of_version.extend(reviewed.persons());
+                    Some(reviewed.follows)
+                }
+                Event::PhotoAdopted(adopted) => {
+                    persons.extend(adopted.persons());
+                    adopted.follows
+                }
+                Event::PhotoRejected(rejected) => rejected.follows,
+                Event::PhotoDeleted(deleted) => {
+                    persons.extend(deleted.persons);
+                    None
+                }
+                _ => None,
+            };
+        }
+        Ok(persons.into_iter().collect())
+    }
+}
