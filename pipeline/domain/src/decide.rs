@@ -95,8 +95,6 @@ pub enum Refusal {
 /// Returns the events that the command leads to, in the order in which they are to be recorded.
 pub fn decide(state: Option<&PhotoState>, command: Command, policy: &Policy) -> Result<Vec<Event>, Refusal> {
     let follows = state.map(|state| state.seq);
-    let earlier_version = state.map_or(&[][..], |state| &state.persons);
-    let prior = PriorIdentities { earlier_version, ..PriorIdentities::default() };
     match command {
         Command::Reject { image_id, uploader, source, reason } => {
             refuse_repeat(state, &source, PhotoStatus::Rejected(reason.code))?;
@@ -105,7 +103,7 @@ pub fn decide(state: Option<&PhotoState>, command: Command, policy: &Policy) -> 
         Command::Process { image_id, uploader, source, dimensions, taken_at, variants, identification } => {
             refuse_repeat(state, &source, PhotoStatus::Processed)?;
             let IdentifiedFaces { analyzer, identity, first_face, faces, allocations } =
-                identify_faces(&image_id, state, identification, &prior, policy);
+                identify_faces(&image_id, state, identification, &PriorIdentities::default(), policy);
             let identified: BTreeSet<PersonId> = faces.iter().filter_map(|face| face.verdict.person()).collect();
             let mut adopted = state.map(|state| state.adopted.clone()).unwrap_or_default();
             adopted.retain(|person| !identified.contains(person));
@@ -131,7 +129,7 @@ pub fn decide(state: Option<&PhotoState>, command: Command, policy: &Policy) -> 
             refuse_repeat(state, &source, PhotoStatus::Processed)?;
             let image_id = ImageId::of_profile(&email);
             let IdentifiedFaces { analyzer, identity, first_face, faces, allocations } =
-                identify_faces(&image_id, state, identification, &prior, policy);
+                identify_faces(&image_id, state, identification, &PriorIdentities::default(), policy);
             let processed = Event::ProfileProcessed(ProfileProcessed {
                 v: Version,
                 image_id: image_id.clone(),

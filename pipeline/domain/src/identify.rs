@@ -41,13 +41,10 @@ pub(crate) struct IdentifiedFaces {
     pub allocations: Vec<Allocation>,
 }
 
-/// Persons that faces of the photo were identified as before. Empty for a first decision.
+/// Persons that faces of the photo were identified as before, by the index of the face now. Empty for a first decision.
 #[derive(Debug, Default)]
 pub(crate) struct PriorIdentities<'a> {
-    /// By the index of the face now, if the photo is decided again.
     pub persons: Vec<Option<PersonId>>,
-    /// The persons of an earlier version of the photo, whose faces there stop being templates with this decision.
-    pub earlier_version: &'a [PersonId],
     pub merges: Option<&'a Merges>,
 }
 
@@ -95,7 +92,6 @@ pub(crate) fn identify_faces(
             || match (verdict, rule.identify(&candidates)) {
                 (Verdict::Matched(person), Some(Verdict::Matched(_))) => {
                     rule.is_new_template(&face, &candidates, prior.current(*person))
-                        || prior.earlier_version.contains(person) && rule.is_template_quality(&face)
                 }
                 // The face keeps its prior person although it matches none of their templates: it becomes one.
                 (Verdict::Matched(_), None) => prior.get(index).is_some() && rule.is_template_quality(&face),

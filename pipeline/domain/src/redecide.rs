@@ -40,7 +40,7 @@ pub fn redecide(
     for (before, now) in &pairs {
         persons[*now] = previous.faces[*before].verdict.person();
     }
-    let prior = PriorIdentities { persons, merges: Some(merges), ..PriorIdentities::default() };
+    let prior = PriorIdentities { persons, merges: Some(merges) };
     let IdentifiedFaces { analyzer, identity, first_face, faces, allocations } =
         identify_faces(&previous.image_id, Some(state), input, &prior, policy);
     let identified: BTreeSet<PersonId> = faces.iter().filter_map(|face| face.verdict.person()).collect();

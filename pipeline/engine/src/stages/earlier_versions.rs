@@ -27,12 +27,20 @@ impl EarlierVersions<'_> {
         let earlier: Vec<FaceId> = (0..state.faces).map(|n| FaceId { image: image.clone(), n }).collect();
         let stored = ports.store.signatures(&earlier).await?;
         let merges = ports.index.merges();
-        let enrolled = commit.signatures.iter().filter(|face| face.template).filter_map(|face| face.person);
-        let enrolled: BTreeSet<PersonId> = enrolled.map(|person| merges.current(person)).collect();
         let lost = stored.iter().filter(|face| face.template).filter_map(|face| face.person);
-        let lost: BTreeSet<PersonId> = lost.filter(|person| !enrolled.contains(&merges.current(*person))).collect();
-        let lost: Vec<PersonId> = lost.into_iter().collect();
-        commit.promoted = PersonLifecycle(self.0).templates_without(image, &lost).await?;
+        let lost: Vec<PersonId> = lost.collect();
+        let (lifecycle, image) = (PersonLifecycle(self.0), image.clone());
+        let mut unshown = Vec::new();
+        for person in merges.all_current(&lost) {
+            let shown = commit.signatures.iter().filter(|face| face.person.map(|p| merges.current(p)) == Some(person));
+            let shown: BTreeSet<u16> = shown.map(|face| face.face.n).collect();
+            if shown.is_empty() {
+                unshown.push(person);
+            } else if !lifecycle.has_template_besides(&image, person).await? {
+                enroll_faces(commit, &shown);
+            }
+        }
+        commit.promoted = lifecycle.templates_without(&image, &unshown).await?;
         commit.erased.faces = stored.into_iter().map(|stored| stored.face).collect();
         Ok(())
     }
@@ -108,4 +116,15 @@ impl EarlierVersions<'_> {
         }
         Ok(persons.into_iter().collect())
     }
+}
+
+/// Makes the new faces with these numbers templates.
+fn enroll_faces(commit: &mut Commit, numbers: &BTreeSet<u16>) {
+    commit.signatures.iter_mut().filter(|face| numbers.contains(&face.face.n)).for_each(|face| face.template = true);
+    let (first, faces) = match commit.events.last_mut() {
+        Some(Event::PhotoProcessed(photo)) => (photo.first_face, photo.faces.as_mut_slice()),
+        Some(Event::ProfileProcessed(profile)) => (profile.first_face, profile.face.as_mut_slice()),
+        _ => return,
+    };
+    (first..).zip(faces).filter(|(n, _)| numbers.contains(n)).for_each(|(_, face)| face.template = true);
 }

@@ -96,6 +96,12 @@ impl PersonLifecycle<'_> {
         Ok(stored.into_iter().take(Gallery::MAX_TEMPLATES).map(|stored| stored.face).collect())
     }
 
+    /// Returns whether the person has a template in a photo other than this one.
+    pub(super) async fn has_template_besides(&self, image: &ImageId, person: PersonId) -> Result<bool, Failure> {
+        let faces = self.0.ports.store.faces_of(&PersonPhotos(self.0).members(person)).await?;
+        Ok(faces.iter().any(|decided| decided.kept.template && decided.kept.face.image != *image))
+    }
+
     /// Returns faces of other photos to enroll as templates of those of the persons whose only templates are in this photo.
     pub(super) async fn templates_without(
         &self,

@@ -177,11 +177,7 @@ impl PhotoProcessor<'_> {
             search: found.search.clone(),
             identity: found.identity.clone(),
         });
-        // Persons match faces as they are after merges.
-        let merges = self.0.ports.index.merges();
-        let persons = |state: &PhotoState| merges.all_current(&state.persons).into_iter().collect();
-        let state = basis.state.map(|state| PhotoState { persons: persons(state), ..state.clone() });
-        decide(state.as_ref(), command, &self.0.config.policy).map_err(|refusal| outcome_of(&refusal))
+        decide(basis.state, command, &self.0.config.policy).map_err(|refusal| outcome_of(&refusal))
     }
 
     /// Whether a face may have been identified by a person who is merged with another: an unmerge may identify it otherwise. Only
