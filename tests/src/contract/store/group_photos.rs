@@ -105,7 +105,7 @@ pub(super) async fn a_photo_may_have_a_thousand_faces(store: Arc<dyn Store>) -> 
 
 /// The event of such a photo may be larger than a row of a store.
 pub(super) async fn an_event_may_have_a_megabyte(store: Arc<dyn Store>) -> CheckResult {
-    let persons: Vec<u32> = (1..=4500).collect();
+    let persons: Vec<u32> = (1..=5000).collect();
     let photo = Some(PhotoGuard { image: image(1), before: None });
     let commit = Commit { photo, events: vec![processed(&image(1), "v1", &persons)], ..empty_commit() };
     let recorded = store.commit(&commit).await?.pop().ok_or("a commit with an event returned none")?;
