@@ -73,6 +73,27 @@ impl Event {
         EventId::about(self.event_type(), &subject)
     }
 
+    /// Returns the preceding event about the same photo, if there is one.
+    pub fn follows(&self) -> Option<Seq> {
+        match self {
+            Self::PhotoProcessed(e) => e.follows,
+            Self::PhotoRejected(e) => e.follows,
+            Self::FacesReviewed(e) => Some(e.follows),
+            Self::PhotoDeleted(e) => e.follows,
+            Self::ProfileProcessed(e) => e.follows,
+            Self::PhotoAdopted(e) => e.follows,
+            Self::PersonsAllocated(_)
+            | Self::PersonRenamed(_)
+            | Self::PersonsMerged(_)
+            | Self::MergeUndone(_)
+            | Self::PersonsForgotten(_)
+            | Self::PersonReinstated(_)
+            | Self::PersonPictured(_)
+            | Self::NumbersReserved(_)
+            | Self::PersonAdopted(_) => None,
+        }
+    }
+
     /// Returns whether the event is in the identity lane: a commit that allocates persons must have seen it.
     pub fn is_identity(&self) -> bool {
         self.image().is_none()

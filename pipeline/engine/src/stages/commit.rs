@@ -7,7 +7,7 @@ use sparks_domain::{
     Command, Event, ImageId, PhotoProcessed, PhotoState, PhotoStatus, ProjectionContext, RecordedEvent, Refusal, decide,
 };
 
-use super::{Outcome, notify::Notifier, outcome::RejectedPhoto};
+use super::{Outcome, earlier_versions::EarlierVersions, notify::Notifier, outcome::RejectedPhoto};
 use crate::{Cause, Commit, CommitError, Failure, PhotoGuard, Pipeline};
 
 /// Prepares and commits transactions.
@@ -69,6 +69,7 @@ impl Committer<'_> {
                 Ok(Outcome::Rejected(reason))
             }
             Err(Refusal::AlreadyCommitted(state)) if state.status != PhotoStatus::Processed => {
+                EarlierVersions(self.0).repeat_effects(&image, Some(state.seq)).await?;
                 Ok(Outcome::Rejected(reason))
             }
             Err(refusal) => Ok(outcome_of(&refusal)),

@@ -43,6 +43,7 @@ impl PhotoDeletion<'_> {
         let mut backoff = conflict_backoff();
         loop {
             if ports.objects.head(&key).await?.is_some() {
+                EarlierVersions(self.0).repeat_last_effects(&image).await?;
                 return Ok(Outcome::Ignored(format!("{key} exists: an earlier version was removed")));
             }
             // The photo may have been uploaded again with another file extension.
@@ -215,7 +216,7 @@ impl PhotoDeletion<'_> {
         self.remove_leftover_taggings(image, state).await?;
         self.delete_objects(event).await?;
         self.update_persons(event).await?;
-        Notifier(self.0).publish(std::slice::from_ref(&recorded), None).await
+        EarlierVersions(self.0).repeat_effects(image, Some(recorded.seq)).await
     }
 
     /// Keeps a photo that was uploaded after the deletion was requested. Where the deletion was committed before, a crash may have prevented
@@ -232,8 +233,8 @@ impl PhotoDeletion<'_> {
         {
             self.remove_leftover_taggings(image, state).await?;
             self.update_persons(event).await?;
-            Notifier(self.0).publish(std::slice::from_ref(&recorded), None).await?;
         }
+        EarlierVersions(self.0).repeat_last_effects(image).await?;
         Ok(Outcome::Ignored(reason))
     }
 

@@ -2,10 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use sparks_domain::{Event, FaceId, ImageId, PersonId, PhotoProcessed, PhotoState, Seq};
+use sparks_domain::{Event, FaceId, ImageId, PersonId, PhotoProcessed, PhotoState, Seq, Verdict, object_keys};
 
-use super::person_lifecycle::{PersonLifecycle, RemovedFaces};
-use crate::{Commit, Failure, Pipeline};
+use super::{
+    notify::Notifier,
+    person_lifecycle::{PersonLifecycle, RemovedFaces},
+};
+use crate::{Commit, Failure, PersonStatus, Pipeline};
 
 /// The number of earlier versions whose persons are considered: enough to find those of versions whose effects a crash prevented.
 const MAX_VERSIONS: usize = 8;
@@ -42,6 +45,43 @@ impl EarlierVersions<'_> {
         }
         commit.promoted = lifecycle.templates_without(&image, &unshown).await?;
         commit.erased.faces = stored.into_iter().map(|stored| stored.face).collect();
+        Ok(())
+    }
+
+    /// Repeats the effects of the last events about a photo: see [`Self::repeat_effects`].
+    pub async fn repeat_last_effects(&self, image: &ImageId) -> Result<(), Failure> {
+        let state = self.0.ports.store.photo(image).await?;
+        self.repeat_effects(image, state.map(|state| state.seq)).await
+    }
+
+    /// Publishes this event about a photo and those before it again, and makes missing crops of persons that they allocated. A worker
+    /// may have died right after the commit of a version; when the message about it is delivered again, a later version or a
+    /// deletion may have been committed, whose effects are its own.
+    pub async fn repeat_effects(&self, image: &ImageId, mut last: Option<Seq>) -> Result<(), Failure> {
+        for _ in 0..MAX_VERSIONS {
+            let Some(seq) = last else { return Ok(()) };
+            let Some(recorded) = self.0.ports.store.event(image, seq).await? else { return Ok(()) };
+            if let Event::PhotoProcessed(photo) = &recorded.event {
+                self.complete_crops(photo).await?;
+            }
+            Notifier(self.0).publish(std::slice::from_ref(&recorded), None).await?;
+            last = recorded.event.follows();
+        }
+        Ok(())
+    }
+
+    async fn complete_crops(&self, photo: &PhotoProcessed) -> Result<(), Failure> {
+        let Pipeline { ports, .. } = self.0;
+        let new_persons = photo.faces.iter().filter_map(|face| match face.verdict {
+            Verdict::NewPerson(person) => Some(ports.index.merges().current(person)),
+            _ => None,
+        });
+        for person in new_persons.collect::<BTreeSet<_>>() {
+            let is_known = matches!(ports.index.person_status(person), PersonStatus::Known(_));
+            if is_known && ports.objects.head(&object_keys::crop(person)).await?.is_none() {
+                PersonLifecycle(self.0).replace_crop(person).await?;
+            }
+        }
         Ok(())
     }
 

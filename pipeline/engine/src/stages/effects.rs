@@ -85,6 +85,7 @@ impl Effects<'_> {
             EarlierVersions(self.0).release_persons(photo).await?;
             let variants = (!has_variants).then_some(StoredVariants { photo, when: recorded.when });
             Notifier(self.0).publish(std::slice::from_ref(&recorded), variants).await?;
+            EarlierVersions(self.0).repeat_effects(image, photo.follows).await?;
         }
         Ok(Outcome::AlreadyCommitted)
     }

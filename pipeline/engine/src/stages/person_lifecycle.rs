@@ -179,7 +179,7 @@ impl PersonLifecycle<'_> {
 
     /// Gives the person a crop from another photo, and templates from what is left. The crop is stored first: a repeat makes it
     /// again.
-    async fn replace_crop(&self, person: PersonId) -> Result<(), Failure> {
+    pub(super) async fn replace_crop(&self, person: PersonId) -> Result<(), Failure> {
         let Pipeline { ports, .. } = self.0;
         let Some(crop) = CropChoice(self.0).best_face(person).await? else { return Ok(()) };
         self.store_crop(person, &crop).await?;

@@ -29,7 +29,12 @@ impl PhotoProcessor<'_> {
         let image = photo.image.clone();
         match self.presume_new_then_verify(photo, slot).await {
             Ok(Outcome::Deleted) | Err(StageError::Deleted) => {
+                EarlierVersions(self.0).repeat_last_effects(&image).await?;
                 PhotoDeletion(self.0).remove_leftover_variants(&image).await
+            }
+            Ok(Outcome::Outdated) => {
+                EarlierVersions(self.0).repeat_last_effects(&image).await?;
+                Ok(Outcome::Outdated)
             }
             Ok(outcome) => Ok(outcome),
             Err(StageError::Rejected(rejected)) => Committer(self.0).reject(*rejected).await,
