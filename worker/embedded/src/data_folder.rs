@@ -126,6 +126,7 @@ fn remedy(error: DatabaseError) -> &'static str {
         DatabaseError::NewerSchema(_) => "use a newer sparks, or name another folder with --data",
         error => match StoreError::from(error) {
             StoreError::Dependency(_) => "make sure that the disk is mounted, writable and not full, then retry",
+            StoreError::UnreadableLog(_) => "use a newer sparks, or name another folder with --data",
             StoreError::Unreadable(_) | StoreError::Refused(_) => {
                 "restore it from a backup, or name another folder with --data"
             }

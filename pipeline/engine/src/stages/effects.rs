@@ -90,8 +90,8 @@ impl Effects<'_> {
         Ok(Outcome::AlreadyCommitted)
     }
 
-    /// Enrolls the persons of a photo. Where the photo was deleted meanwhile, the deletion did not see these templates and crops, so
-    /// they are removed here.
+    /// Enrolls the persons of a photo. Where the photo was deleted or replaced by a new version meanwhile, that did not see these
+    /// templates and crops, so they are removed here.
     async fn enroll_photo(
         &self,
         photo: &PhotoProcessed,
@@ -100,9 +100,16 @@ impl Effects<'_> {
     ) -> Result<(), Failure> {
         if self.enroll(&identified_faces(photo), source, is_fresh).await? {
             let state = self.0.ports.store.photo(&photo.image_id).await?;
-            if state.is_some_and(|state| state.status == PhotoStatus::Deleted) {
+            let end = u32::from(photo.first_face) + photo.faces.len() as u32;
+            let removed = match state {
+                Some(state) if state.status == PhotoStatus::Deleted => Some(RemovedFaces::all(&photo.image_id)),
+                Some(state) if u32::from(state.faces) > end => {
+                    Some(RemovedFaces { image: &photo.image_id, before: end })
+                }
+                _ => None,
+            };
+            if let Some(removed) = removed {
                 self.0.ports.index.remove_photo(&photo.image_id, &photo.persons()).await?;
-                let removed = RemovedFaces::all(&photo.image_id);
                 PersonLifecycle(self.0).after_faces_removed(&removed, &photo.persons()).await?;
             }
         }
