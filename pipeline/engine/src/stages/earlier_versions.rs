@@ -2,13 +2,16 @@
 
 use std::collections::BTreeSet;
 
-use sparks_domain::{Event, FaceId, ImageId, PersonId, PhotoProcessed, PhotoState, Seq, Verdict, object_keys};
+use sparks_domain::{
+    Event, FaceId, ImageId, Key, Mutation, PersonId, PhotoProcessed, PhotoState, Seq, Verdict, object_keys,
+};
 
 use super::{
     notify::Notifier,
     person_lifecycle::{PersonLifecycle, RemovedFaces},
+    table::Table,
 };
-use crate::{Commit, Failure, PersonStatus, Pipeline};
+use crate::{Commit, CommitError, Failure, PersonStatus, PhotoGuard, Pipeline};
 
 /// The number of earlier versions whose persons are considered: enough to find those of versions whose effects a crash prevented.
 const MAX_VERSIONS: usize = 8;
@@ -92,12 +95,40 @@ impl EarlierVersions<'_> {
         if persons.is_empty() {
             return Ok(());
         }
+        self.0.ports.index.refresh().await?;
         let merges = self.0.ports.index.merges();
         let shown = merges.all_current(&photo.persons());
         let gone: Vec<PersonId> =
             persons.iter().filter(|person| !shown.contains(&merges.current(**person))).copied().collect();
+        self.remove_tags(&photo.image_id, &gone, &shown).await?;
         let removed = RemovedFaces { image: &photo.image_id, before: photo.first_face.into() };
         self.release(&removed, &persons, &gone).await
+    }
+
+    /// Removes tags of persons who are gone from a photo. Its commit removed those that it knew of: a merge that was recorded before it
+    /// may have moved a tag to another person.
+    async fn remove_tags(&self, image: &ImageId, gone: &[PersonId], shown: &[PersonId]) -> Result<(), Failure> {
+        let Pipeline { ports, .. } = self.0;
+        let (merges, identity) = (ports.index.merges(), ports.index.identity());
+        let aliases = gone.iter().flat_map(|person| merges.aliases(*person)).filter(|person| !shown.contains(person));
+        let aliases: BTreeSet<Key> = aliases.map(|person| Key::tagging(image, person)).collect();
+        let before = ports.store.photo(image).await?;
+        let mut tags = Table(self.0).taggings_of_photo(image).await?;
+        tags.retain(|key| aliases.contains(key));
+        if tags.is_empty() {
+            return Ok(());
+        }
+        let commit = Commit {
+            // An unmerge may have given a tag back.
+            identity: Some(identity),
+            mutations: tags.into_iter().map(|key| Mutation::Delete { key }).collect(),
+            ..Commit::without_events(ports.clock.now(), Some(PhotoGuard { image: image.clone(), before }))
+        };
+        match ports.store.commit(&commit).await {
+            // After a conflict the other commit is followed by effects of its own.
+            Ok(_) | Err(CommitError::PhotoMoved) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Updates these persons after faces were removed from a photo, which no longer shows those that are `gone`.
