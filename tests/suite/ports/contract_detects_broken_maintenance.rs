@@ -9,10 +9,7 @@ use sparks_engine::{
 };
 use sparks_tests::contract;
 
-use super::{
-    contract_detects_broken_store::{BrokenStore, Defect},
-    data_folders::DataFolders,
-};
+use super::contract_detects_broken_store::{BrokenStore, Defect, memory_store};
 
 #[async_trait]
 impl Maintenance for BrokenStore {
@@ -108,17 +105,16 @@ const DETECTED_BY: [(Defect, &str); 14] = [
     (Defect::DropsCheckpoints, "checkpoints_are_independent_and_persistent"),
 ];
 
-async fn failures(folders: &DataFolders, defect: Defect) -> Vec<&'static str> {
-    let make = async || BrokenStore::new(folders.maintenance(), defect) as Arc<dyn Maintenance>;
+async fn failures(defect: Defect) -> Vec<&'static str> {
+    let make = async || BrokenStore::new(memory_store(), defect) as Arc<dyn Maintenance>;
     contract::maintenance(make).await.failures()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn every_defect_in_maintenance_fails_a_check() {
-    let folders = DataFolders::new();
-    assert_eq!(failures(&folders, Defect::None).await, [""; 0], "failures of an adapter without a defect");
+    assert_eq!(failures(Defect::None).await, [""; 0], "failures of an adapter without a defect");
     for (defect, check) in DETECTED_BY {
-        let failures = failures(&folders, defect).await;
+        let failures = failures(defect).await;
         assert!(failures.contains(&check), "{check} passes with the defect {defect:?}; failed checks: {failures:?}");
     }
 }

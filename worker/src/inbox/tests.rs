@@ -74,8 +74,7 @@ impl Fixture {
     }
 
     fn work(&self) -> JoinHandle<()> {
-        let pipeline = Arc::clone(&self.pipeline);
-        let consumer = wiring::consumer(&self.settings, &self.backend, pipeline, &Metrics::new());
+        let consumer = wiring::consumer(&self.settings, &self.backend, &self.pipeline);
         tokio::spawn(async move {
             loop {
                 match consumer.receive(1).await.unwrap().pop() {

@@ -292,6 +292,7 @@ fn check_writable(file: &Path) -> anyhow::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use sparks_engine::{Meter, RetryClass};
     use sparks_load::WorkerCounters;
 
     use crate::telemetry::metrics::Metrics;
@@ -302,9 +303,9 @@ mod tests {
         metrics.record_settlement("done");
         metrics.record_settlement("done");
         metrics.record_settlement("wait");
-        metrics.record_retry("transient");
-        metrics.record_retry("not_yet");
-        metrics.record_retry("unavailable");
+        metrics.record_retry(RetryClass::Transient);
+        metrics.record_retry(RetryClass::NotYet);
+        metrics.record_retry(RetryClass::Unavailable);
         metrics.set_conflicts(7);
         let counters = WorkerCounters::parse(&metrics.encode());
         assert_eq!(counters, WorkerCounters { done: 2, retries: 2, not_yet: 1, conflicts: 7 });

@@ -47,6 +47,8 @@ struct Message {
     body: String,
     sent: Timestamp,
     visible: Instant,
+    /// When it was sent, or released.
+    waiting_since: Timestamp,
     receives: u32,
     crashes: u32,
     /// Leases that may settle the message: the last, and duplicates.
@@ -78,6 +80,7 @@ impl MemoryQueue {
             body: body.to_owned(),
             sent,
             visible: Instant::now() + delay,
+            waiting_since: sent,
             receives: 0,
             crashes: 0,
             leases: Vec::new(),
@@ -198,11 +201,13 @@ impl Queue for MemoryQueue {
     }
 
     async fn settle(&self, delivery: Delivery, settlement: Settlement) -> Result<(), QueueError> {
-        let now = Instant::now();
+        let (now, released) = (Instant::now(), self.clock.now().as_millis());
         let release = |state: &mut State, id: u64, after: Duration, uncounted: u32| {
             state.messages.entry(id).and_modify(|message| {
                 message.leases.clear();
                 message.visible = now + after;
+                let millis = i64::try_from(after.as_millis()).unwrap_or(i64::MAX);
+                message.waiting_since = Timestamp::from_millis(released.saturating_add(millis));
                 message.is_delayed = !after.is_zero();
                 message.receives = message.receives.saturating_sub(uncounted);
                 message.crashes = 0;
@@ -226,7 +231,7 @@ impl Queue for MemoryQueue {
             leased: count(&|message| message.visible > now && !message.leases.is_empty()),
             delayed: count(&|message| message.visible > now && message.leases.is_empty()),
             dead: state.dead.len() as u64,
-            oldest: visible.map(|message| message.sent).min(),
+            oldest: visible.map(|message| message.waiting_since).min(),
         })
     }
 }
