@@ -50,7 +50,11 @@ pub fn run(plan: &Plan, is_told: bool) -> Report {
     #[allow(clippy::expect_used, reason = "no runtime, no simulation")]
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().expect("runtime");
-    runtime.block_on(World::new(plan.clone(), is_told).run())
+    runtime.block_on(async {
+        // Aligns the paused clock with the millisecond ticks of the timer, so that rounding is always the same.
+        sleep(Duration::from_millis(1)).await;
+        World::new(plan.clone(), is_told).run().await
+    })
 }
 
 /// Returns the shortest plan found that still has such a violation, by leaving out steps (delta debugging; A. Zeller,

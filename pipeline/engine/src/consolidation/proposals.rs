@@ -2,10 +2,11 @@
 
 use std::{
     collections::{BTreeSet, VecDeque},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use sparks_domain::{Consolidation, Event, MergeProposal, MergeReason, PersonId, Position};
+use tokio::time::Instant;
 
 use super::{
     Consolidator, MergeError, MergeSummary, PAGE,
