@@ -63,7 +63,7 @@ impl Plan {
         let identities = rng.u32(1..9);
         let photos = rng.u64(3..16);
         let length = Duration::from_secs(rng.u64(20..180));
-        let has_faults = rng.u8(..) % 8 != 0;
+        let has_faults = !rng.u8(..).is_multiple_of(8);
         let mut steps: Vec<(Duration, Step)> = (0..rng.usize(12..60))
             .map(|_| (length.mul_f64(rng.f64()), draw_step(rng, photos, identities, has_faults)))
             .collect();
@@ -72,7 +72,7 @@ impl Plan {
         Self {
             seed,
             workers: rng.usize(1..6),
-            old_workers: if rng.u8(..) % 4 == 0 { rng.usize(0..3) } else { 0 },
+            old_workers: if rng.u8(..).is_multiple_of(4) { rng.usize(0..3) } else { 0 },
             slots: rng.usize(1..5),
             lanes: if rng.bool() { 3 } else { 0 },
             index_lag: choose(rng, 3000),
@@ -96,17 +96,17 @@ fn draw_step(rng: &mut fastrand::Rng, photos: u64, identities: u32, has_faults: 
         0..46 => {
             let look = |rng: &mut fastrand::Rng| Look {
                 identity: rng.u32(0..identities),
-                look: u32::from(rng.u8(..) % 4 == 0),
+                look: u32::from(rng.u8(..).is_multiple_of(4)),
             };
             let mut faces: Vec<Look> = (0..rng.usize(0..4)).map(|_| look(rng)).collect();
             faces.sort_unstable();
             faces.dedup_by_key(|face| face.identity);
             let notice = Notice {
-                is_complete: rng.u8(..) % 4 != 0,
+                is_complete: !rng.u8(..).is_multiple_of(4),
                 delay: Duration::from_millis(rng.u64(0..4000)),
                 row_delay: Duration::from_millis(if rng.bool() { 0 } else { rng.u64(0..4000) }),
             };
-            Step::Upload { photo, faces, is_damaged: rng.u8(..) % 16 == 0, notice }
+            Step::Upload { photo, faces, is_damaged: rng.u8(..).is_multiple_of(16), notice }
         }
         46..58 => Step::Delete { photo },
         58..64 => Step::Remove { photo },
@@ -128,7 +128,7 @@ fn draw_conditions(rng: &mut fastrand::Rng) -> Conditions {
         lost_reply: sometimes(rng, 0.03),
         throttled: sometimes(rng, 0.3),
         slow: sometimes(rng, 0.01),
-        is_outage: rng.u8(..) % 8 == 0,
+        is_outage: rng.u8(..).is_multiple_of(8),
     }
 }
 

@@ -7,8 +7,8 @@ use sparks_aws::{Rekognition, RekognitionAnalyzer, RekognitionCollection, SsmSec
 use sparks_config::{Analyzer, FaceModel, Faces, Index, SecondaryAnalyzer, Settings};
 use sparks_domain::{Policy, Threshold};
 use sparks_engine::{
-    CpuPool, CropLoader, DualAnalyzer, EnrollmentMode, FaceAnalyzer, FaceCollection, FaceIndex, Failure, GalleryIndex,
-    NoFaces, OnCpu, SearchService, Secret, Secrets, ServiceIndex, ServiceIndexConfig, Store,
+    CpuPool, CropLoader, DualAnalyzer, EnrollmentMode, FaceAnalyzer, FaceCollection, FaceIndex, GalleryIndex, NoFaces,
+    OnCpu, SearchService, Secret, Secrets, ServiceIndex, ServiceIndexConfig, Store,
 };
 use sparks_faces::{Embedders, LocalEngine, LocalOptions, SyntheticEngine};
 
@@ -57,15 +57,6 @@ impl FaceBackends {
             (Analyzer::Off | Analyzer::Rekognition, _) => Arc::new(NoFaces),
         };
         Ok(Self { analyzer, collection })
-    }
-
-    /// Checks whether analyzer and collection are available.
-    pub async fn check(&self) -> Result<(), Failure> {
-        self.analyzer.check().await?;
-        match &self.collection {
-            Some(collection) => Ok(collection.check().await?),
-            None => Ok(()),
-        }
     }
 
     /// Returns the service whose similarities are not our cosines, so that its answers are compared by thresholds of
