@@ -28,6 +28,7 @@ mod cloud {
     mod request_counts;
     mod secrets;
     mod setup;
+    mod soak;
     mod store;
     mod throttling;
 }

@@ -15,6 +15,8 @@ mod biometrics;
 mod chaos;
 #[path = "scenarios/command_line.rs"]
 mod command_line;
+#[path = "scenarios/consolidation_health.rs"]
+mod consolidation_health;
 #[path = "scenarios/container_image.rs"]
 mod container_image;
 #[path = "scenarios/corpus.rs"]
@@ -81,6 +83,8 @@ mod send;
 mod shutdown;
 #[path = "scenarios/sigkill.rs"]
 mod sigkill;
+#[path = "scenarios/soak.rs"]
+mod soak;
 #[path = "scenarios/sparks.rs"]
 mod sparks;
 #[path = "scenarios/tail.rs"]
