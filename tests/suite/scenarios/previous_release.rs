@@ -160,7 +160,7 @@ fn kills_of_two_releases_side_by_side_lose_nothing() {
     println!("SPARKS_TEST_SEED={seed}");
     let mut random = fastrand::Rng::with_seed(seed);
     // By the name that both releases know: kills are no reason for a dead letter here.
-    let platform = Platform::new(40, 12).with(vec![("SPARKS_QUEUE_MAX_DEATHS", "100000".into())]);
+    let platform = Platform::new(40, 12).with(vec![("SPARKS_QUEUE_MAX_DEATHS", "1000".into())]);
     let (started, mut kills, mut photos) = (Instant::now(), 0, 0);
     let binaries = [previous_binary(), binary()];
     let mut workers = binaries.map(|binary| AnyWorker::start(&platform, binary));
