@@ -12,6 +12,7 @@ mod cloud {
     mod identity_conflicts;
     mod large_deletion;
     mod load_test;
+    mod log_level;
     mod notification_routes;
     mod objects;
     mod outage;

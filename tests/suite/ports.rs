@@ -15,6 +15,7 @@ mod ports {
     mod face_review;
     mod golden_messages;
     mod group_photos;
+    mod log_level;
     mod memory_adapters;
     mod merge_crash;
     mod merge_failures;

@@ -47,6 +47,8 @@ mod inbox;
 mod load_test;
 #[path = "scenarios/local_engine.rs"]
 mod local_engine;
+#[path = "scenarios/log_level.rs"]
+mod log_level;
 #[path = "scenarios/manual_changes.rs"]
 mod manual_changes;
 #[path = "scenarios/message_forms.rs"]
@@ -67,6 +69,8 @@ mod platform_writes;
 mod power_failure;
 #[path = "scenarios/prerequisites.rs"]
 mod prerequisites;
+#[path = "scenarios/previous_release.rs"]
+mod previous_release;
 #[path = "scenarios/query.rs"]
 mod query;
 #[path = "scenarios/redecide.rs"]

@@ -9,8 +9,8 @@ use std::{
     time::Duration,
 };
 
-use sparks_domain::{Event, ImageId, PhotoProcessed, Policy, Threshold, Timestamp};
-use sparks_engine::Clock;
+use sparks_domain::{Event, ImageId, Level, PhotoProcessed, Policy, Threshold, Timestamp};
+use sparks_engine::{Clock, raise_level};
 use tokio::{
     task::{AbortHandle, JoinSet},
     time::{Instant, sleep, timeout},
@@ -142,16 +142,21 @@ impl World {
         }
         self.story.tell(|| "all faults end");
         self.network.set(Conditions::default());
+        let is_readable = self.store.events().iter().all(|recorded| recorded.event.level() == Level::FIRST);
         self.is_upgraded.store(true, Ordering::Relaxed);
         for (number, worker) in workers.iter().enumerate().take(self.plan.old_workers) {
             worker.abort();
             self.start_worker(number, &mut tasks);
         }
+        // The operator raises the level after the last old worker was upgraded.
+        let raised = raise_level(&self.store, Level::MAX, "operator", &self.clock).await;
         while actors.join_next().await.is_some() {}
-        let violations = match timeout(SETTLE_TIME, self.settle()).await {
+        let mut violations = match timeout(SETTLE_TIME, self.settle()).await {
             Ok(()) => invariants::violations(&self).await,
             Err(_) => vec![format!("{} messages are never settled", self.queue.len())],
         };
+        violations.extend((!is_readable).then(|| "an event above the level of old workers".to_owned()));
+        violations.extend(raised.err().map(|error| format!("the level was not raised: {error}")));
         Report { deliveries: self.queue.deliveries(), violations, story: self.story.lines() }
     }
 
@@ -231,7 +236,10 @@ impl World {
 
     pub fn store_for(&self, client: &str) -> LinkedStore {
         let can_read: fn(&Event) -> bool = match client.starts_with("old") {
-            true => |event| !matches!(event, Event::PersonsMerged(_) | Event::MergeUndone(_)),
+            true => |event| {
+                let is_merge = matches!(event, Event::PersonsMerged(_) | Event::MergeUndone(_));
+                event.level() == Level::FIRST && !is_merge
+            },
             false => |_| true,
         };
         LinkedStore { inner: self.store.clone(), link: self.link(client), can_read }

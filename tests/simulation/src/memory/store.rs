@@ -8,12 +8,12 @@ use std::{
 
 use async_trait::async_trait;
 use sparks_domain::{
-    Attributes, FaceId, IdentityHead, ImageId, Item, Key, Lane, Mutation, PersonId, PhotoState, Position, Presence,
-    RecordedEvent, Seq,
+    Attributes, Event, FaceId, IdentityHead, ImageId, Item, Key, Lane, Level, Mutation, PersonId, PhotoState, Position,
+    Presence, RecordedEvent, Seq,
 };
 use sparks_engine::{
     Checkpoint, Commit, CommitError, DecidedFace, DependencyError, IdentityTail, Page, PhotoGuard, Query, RepairGuard,
-    Store, StoreError, StoredFace, TemplateScope, Templates,
+    Store, StoreError, StoredFace, TemplateScope, Templates, readable_level,
 };
 use tokio::time::sleep;
 
@@ -49,6 +49,8 @@ pub(super) struct State {
     pub faces: BTreeMap<FaceId, FaceRow>,
     /// The last identity event.
     identity: Seq,
+    /// The reader level of the log.
+    level: Level,
     pub checkpoints: [Position; 2],
 }
 
@@ -202,6 +204,7 @@ impl State {
         {
             return Err(CommitError::IdentityMoved);
         }
+        commit.level_after(self.level)?;
         for mutation in &commit.mutations {
             let key = mutation.key();
             match (mutation, self.rows.get(key)) {
@@ -224,6 +227,9 @@ impl State {
             self.log.entry(event.lane).or_default().push(event.clone());
             if event.event.is_identity() {
                 self.identity = event.seq;
+            }
+            if let Event::LevelRaised(raised) = &event.event {
+                self.level = raised.level;
             }
         }
         if let Some(photo) = &commit.photo {
@@ -279,7 +285,8 @@ impl Store for MemoryStore {
         let state = self.lock();
         let lane = state.log.get(&Lane::IDENTITY).into_iter().flatten();
         let events = lane.skip(usize::try_from(after.0).unwrap_or(usize::MAX)).filter(|e| e.event.is_identity());
-        Ok(IdentityTail { events: events.cloned().collect(), seq: state.identity, counter: state.counter()? })
+        let (events, counter) = (events.cloned().collect(), state.counter()?);
+        Ok(IdentityTail { events, seq: state.identity, counter, level: readable_level(state.level)? })
     }
 
     async fn read_log(&self, after: &Position, most: usize) -> Result<Vec<RecordedEvent>, StoreError> {
