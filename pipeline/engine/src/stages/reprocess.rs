@@ -3,7 +3,8 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use sparks_domain::{
-    DetectedFace, Event, FaceId, IdentityHead, ImageId, PersonId, PhotoProcessed, PhotoState, Verdict,
+    DetectedFace, Event, FaceId, IdentityHead, ImageId, PersonId, PhotoProcessed, PhotoRejected, PhotoState,
+    RecordedEvent, Verdict,
 };
 
 use super::{
@@ -12,6 +13,8 @@ use super::{
     commit::Committer,
     effects::{Effects, IdentifiedFace, identified_faces},
     images::{Images, PixelSource},
+    notify::Notifier,
+    outcome::RejectedPhoto,
 };
 use crate::{
     AnalyzeError, CommitError, DependencyError, Enrollment, Erasure, Failure, ImageError, ObjectsError, Pipeline,
@@ -95,6 +98,22 @@ impl Reprocessor<'_> {
             let source = PixelSource::Pixels(Arc::clone(pixels));
             Effects(self.0).enroll(&identified_faces(photo), source, false).await?;
         }
+        Ok(())
+    }
+
+    /// Publishes a decision that may be of an interrupted run: no message repeats its effects.
+    pub async fn publish_again(&self, photo: &RecordedEvent) -> Result<(), Failure> {
+        if photo.event.follows().is_some() {
+            Notifier(self.0).publish(std::slice::from_ref(photo), None).await?;
+        }
+        Ok(())
+    }
+
+    /// Commits the rejection of a later version once more, after an earlier one was decided again.
+    pub async fn reject_again(&self, rejected: PhotoRejected) -> Result<(), Failure> {
+        let PhotoRejected { image_id: image, uploader, source, reason, .. } = rejected;
+        let state = self.0.ports.store.photo(&image).await?;
+        Committer(self.0).reject(RejectedPhoto { image, uploader, source, state, reason }).await?;
         Ok(())
     }
 
