@@ -139,9 +139,7 @@ impl EarlierVersions<'_> {
             ports.index.remove_photo(removed.image, persons).await?;
         }
         PersonLifecycle(self.0).after_faces_removed(removed, persons).await?;
-        let stored = ports.store.faces_of(persons).await?.into_iter().map(|decided| decided.kept);
-        let templates: Vec<FaceId> = stored.filter(|stored| stored.template).map(|stored| stored.face).collect();
-        Ok(ports.index.promote(&templates).await?)
+        PersonLifecycle(self.0).enroll_templates(persons).await
     }
 
     /// Returns the persons of versions other than this one, from this event about the photo back to its last deletion.
