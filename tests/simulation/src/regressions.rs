@@ -70,3 +70,10 @@ fn a_repeated_redecision_publishes_what_an_interrupted_one_committed() {
     ];
     assert_eq!(violations(None, steps), Vec::<String>::new());
 }
+
+#[test]
+fn a_repeated_redecision_keeps_templates_of_the_former_model_at_a_service() {
+    let redecide = || Step::Redecide { killed_after: None };
+    let steps = vec![upload(&[A, B], false), redecide(), Step::Kill { worker: 0 }, redecide()];
+    assert_eq!(violations(Some(ServiceKind::Signatures), steps), Vec::<String>::new());
+}

@@ -14,7 +14,7 @@ use super::{
 use crate::{Commit, CommitError, Failure, PersonStatus, PhotoGuard, Pipeline};
 
 /// The number of earlier versions whose persons are considered: enough to find those of versions whose effects a crash prevented.
-const MAX_VERSIONS: usize = 8;
+pub(super) const MAX_VERSIONS: usize = 8;
 
 /// Replaces earlier versions.
 pub(super) struct EarlierVersions<'a>(pub &'a Pipeline);

@@ -1,6 +1,6 @@
 //! Profile pictures: the largest face identifies the user.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use sparks_domain::{
     DetectedFace, Event, FaceId, ImageId, Key, PersonId, PhotoState, PhotoStatus, ProfileProcessed, ProjectionContext,
@@ -11,7 +11,7 @@ use super::{
     Outcome,
     analyze::{AnalyzedPhoto, Subject},
     commit::{Committer, conflict_backoff, wait_after_conflict},
-    earlier_versions::EarlierVersions,
+    earlier_versions::{EarlierVersions, MAX_VERSIONS},
     effects::{Effects, IdentifiedFace},
     images::{Images, PixelSource},
     notify::Notifier,
@@ -180,24 +180,30 @@ impl ProfileProcessor<'_> {
                 return EarlierVersions(self.0).release(&removed, &[person]).await;
             }
         }
-        let Some(previous) = self.previous_person(profile).await? else { return Ok(()) };
+        let earlier = self.earlier_persons(profile).await?;
+        if earlier.is_empty() {
+            return Ok(());
+        }
         let removed = RemovedFaces { image: &profile.image_id, before: profile.first_face.into() };
-        EarlierVersions(self.0).release(&removed, &[previous]).await
+        EarlierVersions(self.0).release(&removed, &earlier).await
     }
 
-    /// Returns the person that the user's previous pictures were identified as.
-    async fn previous_person(&self, profile: &ProfileProcessed) -> Result<Option<PersonId>, Failure> {
-        let mut follows = profile.follows;
-        while let Some(seq) = follows {
+    /// Returns the persons that the user's earlier pictures were identified as: a failure may have prevented the effects of any of them.
+    async fn earlier_persons(&self, profile: &ProfileProcessed) -> Result<Vec<PersonId>, Failure> {
+        let (mut persons, mut follows) = (BTreeSet::new(), profile.follows);
+        for _ in 0..MAX_VERSIONS {
+            let Some(seq) = follows else { break };
             let before = self.0.ports.store.event(&profile.image_id, seq).await?;
             follows = match before.map(|recorded| recorded.event) {
-                Some(Event::ProfileProcessed(before)) if before.person().is_some() => return Ok(before.person()),
-                Some(Event::ProfileProcessed(before)) => before.follows,
+                Some(Event::ProfileProcessed(before)) => {
+                    persons.extend(before.person());
+                    before.follows
+                }
                 Some(Event::PhotoRejected(before)) => before.follows,
                 _ => None,
             };
         }
-        Ok(None)
+        Ok(persons.into_iter().collect())
     }
 }
 

@@ -15,6 +15,7 @@ use super::{
     images::{Images, PixelSource},
     notify::Notifier,
     outcome::RejectedPhoto,
+    person_lifecycle::PersonLifecycle,
 };
 use crate::{
     AnalyzeError, CommitError, DependencyError, Enrollment, Erasure, Failure, ImageError, ObjectsError, Pipeline,
@@ -88,7 +89,14 @@ impl Reprocessor<'_> {
 
     /// Applies the effects of such a commit: those of any photo, except that the variants are not new.
     pub async fn apply_effects(&self, receipt: &CommitReceipt, pixels: Arc<Pixels>) -> Result<(), Failure> {
-        Effects(self.0).apply(receipt, pixels, true).await
+        Effects(self.0).apply(receipt, pixels, true).await?;
+        match receipt.photo() {
+            // The templates of another model were removed with those that are replaced.
+            Some((photo, _)) if self.0.ports.index.is_paid() => {
+                PersonLifecycle(self.0).enroll_templates(&photo.persons()).await
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Stores the crops of new persons that a crash after such a commit may have left out.
