@@ -16,7 +16,10 @@ use sparks_engine::{
 };
 use tokio::time::sleep;
 
-use crate::{memory::MemoryStore, story::Story};
+use crate::{
+    memory::{MemoryQueue, MemoryStore},
+    story::Story,
+};
 
 /// How calls fail.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -33,17 +36,35 @@ pub(crate) struct Conditions {
     pub is_outage: bool,
 }
 
-/// The conditions that hold now. Clones share them.
+/// A service that clients call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Service {
+    Store,
+    Objects,
+    Queue,
+    Publisher,
+    Faces,
+}
+
+impl Service {
+    pub const ALL: [Self; 5] = [Self::Store, Self::Objects, Self::Queue, Self::Publisher, Self::Faces];
+}
+
+/// The conditions that hold now, by service. Clones share them.
 #[derive(Clone, Default)]
-pub(crate) struct Network(Arc<Mutex<Conditions>>);
+pub(crate) struct Network(Arc<Mutex<[Conditions; Service::ALL.len()]>>);
 
 impl Network {
-    pub fn get(&self) -> Conditions {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    pub fn get(&self, service: Service) -> Conditions {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)[service as usize]
     }
 
-    pub fn set(&self, conditions: Conditions) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = conditions;
+    pub fn set(&self, service: Service, conditions: Conditions) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)[service as usize] = conditions;
+    }
+
+    pub fn set_all(&self, conditions: Conditions) {
+        Service::ALL.iter().for_each(|service| self.set(*service, conditions));
     }
 }
 
@@ -51,6 +72,7 @@ impl Network {
 #[derive(Clone)]
 pub(crate) struct Link {
     pub client: String,
+    pub service: Service,
     pub network: Network,
     pub story: Story,
     /// The longest duration of a slow call: longer than a visibility timeout.
@@ -59,12 +81,12 @@ pub(crate) struct Link {
 
 impl Link {
     /// Makes a call. Latency comes before and after its effect, so that a client may die in between.
-    async fn call<T, E: From<DependencyError> + std::fmt::Display>(
+    pub async fn call<T, E: From<DependencyError> + std::fmt::Display>(
         &self,
         name: impl Fn() -> String,
         work: impl Future<Output = Result<T, E>>,
     ) -> Result<T, E> {
-        let conditions = self.network.get();
+        let conditions = self.network.get(self.service);
         let happens = |probability: f64| probability > 0.0 && fastrand::f64() < probability;
         let latency = match happens(conditions.slow) {
             true => self.slow_call.mul_f64(fastrand::f64()),
@@ -285,7 +307,7 @@ impl<P: Objects> Objects for Linked<P> {
 }
 
 #[async_trait]
-impl<P: Queue> Queue for Linked<P> {
+impl Queue for Linked<MemoryQueue> {
     async fn send(&self, body: &str, deduplication: &str) -> Result<MessageId, QueueError> {
         self.link.call(|| "queue.send".into(), self.inner.send(body, deduplication)).await
     }
@@ -303,8 +325,11 @@ impl<P: Queue> Queue for Linked<P> {
     }
 
     async fn settle(&self, delivery: Delivery, settlement: Settlement) -> Result<(), QueueError> {
-        let (id, ending) = (delivery.id.clone(), settlement.clone());
-        self.link.call(|| format!("queue.settle {} {ending:?}", id.0), self.inner.settle(delivery, settlement)).await
+        let (settled, ending) = (delivery.clone(), settlement.clone());
+        let name = || format!("queue.settle {} {ending:?}", settled.id.0);
+        self.link.call(name, self.inner.settle(delivery, settlement)).await?;
+        self.inner.confirm_settlement(&settled);
+        Ok(())
     }
 
     async fn depth(&self) -> Result<QueueDepth, QueueError> {

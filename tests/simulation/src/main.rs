@@ -3,7 +3,7 @@
 use std::{process::ExitCode, time::Instant};
 
 use clap::Parser;
-use sparks_simulation::{Plan, run, shrink};
+use sparks_simulation::{Contention, Crowd, Plan, run, shrink};
 
 /// Simulate many workers, a platform and an operator with faults, and check that nothing is lost
 ///
@@ -12,6 +12,7 @@ use sparks_simulation::{Plan, run, shrink};
 /// Examples:
 ///   cargo run --release -p sparks-simulation -- --deliveries 1000000
 ///   cargo run --release -p sparks-simulation -- --seed 42 --story
+///   cargo run --release -p sparks-simulation -- --crowd 200
 #[derive(Parser)]
 #[command(verbatim_doc_comment)]
 struct Args {
@@ -30,10 +31,16 @@ struct Args {
     /// Continue after a violation
     #[arg(long)]
     keep_going: bool,
+    /// Instead of a drawn plan, let this many workers meet new faces only, and print how often they conflict
+    #[arg(long)]
+    crowd: Option<usize>,
 }
 
 fn main() -> ExitCode {
     let args = Args::parse();
+    if let Some(workers) = args.crowd {
+        return meet(args.seed, workers);
+    }
     let (started, mut deliveries, mut failed, mut seed) = (Instant::now(), 0, 0_u64, args.seed);
     loop {
         let mut report = run(&Plan::draw(seed), args.story);
@@ -60,6 +67,27 @@ fn main() -> ExitCode {
         seed - 1
     );
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Lets workers meet new faces only, and prints how often they conflict.
+fn meet(seed: u64, workers: usize) -> ExitCode {
+    let mut is_violated = false;
+    for crowd in Crowd::ALL {
+        let report = run(&Plan::crowd(seed, workers, crowd), false);
+        let Contention { commits, identity_conflicts, photo_conflicts, new_persons, drained } = report.contention;
+        let photos = Plan::crowd_photos(workers);
+        println!(
+            "{workers} workers, {photos} photos, {crowd:?}: {new_persons} new persons, {:.2} conflicts per new person ({identity_conflicts} \
+             over persons, {photo_conflicts} over photos), {:.2} commits and {:.2} deliveries per photo, drained after {:.0} s",
+            identity_conflicts as f64 / new_persons.max(1) as f64,
+            commits as f64 / photos as f64,
+            report.deliveries as f64 / photos as f64,
+            drained.as_secs_f64(),
+        );
+        report.violations.iter().take(10).for_each(|violation| println!("{violation}"));
+        is_violated |= !report.violations.is_empty();
+    }
+    if is_violated { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
 
 /// Prints the shortest story of a failing seed.

@@ -4,11 +4,13 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use sparks_domain::{Event, EventId, PersonId, Projection};
 use sparks_engine::{
-    ConsolidationConfig, Consolidator, CpuPool, GalleryIndex, Maintenance, MergeError, Rebuilder, Store,
+    ConsolidationConfig, Consolidator, CpuPool, Failure, GalleryIndex, Maintenance, MergeError, Rebuilder, Redecision,
+    Store,
 };
 
 use crate::{
-    photo_content::{PhotoContent, scale},
+    photo_content::{OTHER_MODEL, PhotoContent, scale},
+    worker,
     world::{World, policy},
 };
 
@@ -30,7 +32,7 @@ impl Operator<'_> {
         };
         let (objects, publisher) = (Arc::new(world.objects_for("operator")), Arc::new(world.publisher_for("operator")));
         let store = store as Arc<dyn Maintenance>;
-        Ok(Consolidator::new(store, objects, Arc::new(index), publisher, Arc::new(world.clock.clone()), config))
+        Ok(Consolidator::new(store, objects, Arc::new(index), publisher, world.clock_of_machine(), config))
     }
 
     /// Merges two persons that are looks of one identity, if there are two.
@@ -68,9 +70,20 @@ impl Operator<'_> {
     pub async fn rebuild(&self) -> Result<(), MergeError> {
         let world = self.0;
         let store = Arc::new(world.store_for("rebuild"));
-        let clock = Arc::new(world.clock.clone());
+        let clock = world.clock_of_machine();
         let rebuilder = Rebuilder::new(store, clock, Projection::default(), "operator".into());
         rebuilder.run(true, |_| ()).await?;
+        Ok(())
+    }
+
+    /// Decides all photos again with the other model, and commits what has changed.
+    pub async fn redecide(&self) -> Result<(), Failure> {
+        let name = "redecide";
+        let (pipeline, index) = worker::pipeline(self.0, name, OTHER_MODEL).await?;
+        let store = Arc::new(self.0.store_for(name)) as Arc<dyn Maintenance>;
+        let redecision = Redecision { store, pipeline, index, scale, service: None, candidates: 5, jobs: 3 };
+        let survey = redecision.survey(|_| ()).await?;
+        redecision.run(&survey, true, |_| ()).await?;
         Ok(())
     }
 

@@ -14,7 +14,7 @@ use super::{
 use crate::{Commit, CommitError, Failure, PersonStatus, PhotoGuard, Pipeline};
 
 /// The number of earlier versions whose persons are considered: enough to find those of versions whose effects a crash prevented.
-const MAX_VERSIONS: usize = 8;
+pub(super) const MAX_VERSIONS: usize = 8;
 
 /// Replaces earlier versions.
 pub(super) struct EarlierVersions<'a>(pub &'a Pipeline);
@@ -102,7 +102,7 @@ impl EarlierVersions<'_> {
             persons.iter().filter(|person| !shown.contains(&merges.current(**person))).copied().collect();
         self.remove_tags(&photo.image_id, &gone, &shown).await?;
         let removed = RemovedFaces { image: &photo.image_id, before: photo.first_face.into() };
-        self.release(&removed, &persons, &gone).await
+        self.release(&removed, &persons).await
     }
 
     /// Removes tags of persons who are gone from a photo. Its commit removed those that it knew of: a merge that was recorded before it
@@ -131,21 +131,15 @@ impl EarlierVersions<'_> {
         }
     }
 
-    /// Updates these persons after faces were removed from a photo, which no longer shows those that are `gone`.
-    pub async fn release(
-        &self,
-        removed: &RemovedFaces<'_>,
-        persons: &[PersonId],
-        gone: &[PersonId],
-    ) -> Result<(), Failure> {
+    /// Updates the persons of faces that were removed from a photo.
+    pub async fn release(&self, removed: &RemovedFaces<'_>, persons: &[PersonId]) -> Result<(), Failure> {
         let Pipeline { ports, .. } = self.0;
-        if !gone.is_empty() {
-            ports.index.remove_photo(removed.image, gone).await?;
+        // Also of persons that the photo still shows: templates of their new faces are enrolled again below.
+        if !persons.is_empty() {
+            ports.index.remove_photo(removed.image, persons).await?;
         }
         PersonLifecycle(self.0).after_faces_removed(removed, persons).await?;
-        let stored = ports.store.faces_of(persons).await?.into_iter().map(|decided| decided.kept);
-        let templates: Vec<FaceId> = stored.filter(|stored| stored.template).map(|stored| stored.face).collect();
-        Ok(ports.index.promote(&templates).await?)
+        PersonLifecycle(self.0).enroll_templates(persons).await
     }
 
     /// Returns the persons of versions other than this one, from this event about the photo back to its last deletion.

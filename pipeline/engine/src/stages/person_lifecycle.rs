@@ -58,12 +58,24 @@ impl PersonLifecycle<'_> {
                     if !is_forgotten && (lost_its_crop || !self.replacement_templates(person, None).await?.is_empty()) {
                         self.replace_crop(person).await?;
                     }
+                    if !is_forgotten && index.is_paid() {
+                        // A crash may have prevented the enrollment of faces that became templates.
+                        self.enroll_templates(&PersonPhotos(self.0).members(person)).await?;
+                    }
                 }
                 PersonStatus::Forgotten(_) => self.after_forgetting(person).await?,
                 PersonStatus::Unknown => {}
             }
         }
         Ok(())
+    }
+
+    /// Enrolls the stored templates of these persons where a service lacks them.
+    pub(super) async fn enroll_templates(&self, persons: &[PersonId]) -> Result<(), Failure> {
+        let Pipeline { ports, .. } = self.0;
+        let stored = ports.store.faces_of(persons).await?.into_iter().map(|decided| decided.kept);
+        let templates: Vec<FaceId> = stored.filter(|stored| stored.template).map(|stored| stored.face).collect();
+        Ok(ports.index.promote(&templates).await?)
     }
 
     /// Makes a forgotten person known again, because a photo shows them. Returns whether this call did it.
@@ -160,10 +172,7 @@ impl PersonLifecycle<'_> {
         self.reinstate(person, crop.face.clone()).await?;
         // Another worker may have reinstated them before the crop and the templates were removed here, so both are made again.
         self.store_crop(person, &crop).await?;
-        let stored = ports.store.faces_of(&photos.members(person)).await?.into_iter().map(|decided| decided.kept);
-        let templates: Vec<FaceId> = stored.filter(|stored| stored.template).map(|stored| stored.face).collect();
-        ports.index.promote(&templates).await?;
-        Ok(())
+        self.enroll_templates(&photos.members(person)).await
     }
 
     /// Erases the signatures of a forgotten person in photos that do not show them. The event that forgets them is the mark of an

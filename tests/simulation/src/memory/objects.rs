@@ -17,6 +17,7 @@ use sparks_engine::{
 pub struct MemoryObjects {
     objects: Arc<Mutex<BTreeMap<String, StoredObject>>>,
     clock: Arc<dyn Clock>,
+    has_whole_seconds: bool,
 }
 
 struct StoredObject {
@@ -27,7 +28,17 @@ struct StoredObject {
 impl MemoryObjects {
     /// Creates an empty bucket.
     pub fn new(clock: Arc<dyn Clock>) -> Self {
-        Self { objects: Arc::default(), clock }
+        Self { objects: Arc::default(), clock, has_whole_seconds: false }
+    }
+
+    /// Truncates times to seconds, as S3 does.
+    pub fn with_whole_seconds(self, has_whole_seconds: bool) -> Self {
+        Self { has_whole_seconds, ..self }
+    }
+
+    fn now(&self) -> Timestamp {
+        let millis = self.clock.now().as_millis();
+        Timestamp::from_millis(if self.has_whole_seconds { millis - millis % 1000 } else { millis })
     }
 
     /// Returns the version of an object with this body.
@@ -64,7 +75,7 @@ impl Objects for MemoryObjects {
     }
 
     async fn put(&self, key: &str, body: Vec<u8>, _: Content, mode: PutMode) -> Result<bool, ObjectsError> {
-        let (key, modified) = (object_key(key)?, self.clock.now());
+        let (key, modified) = (object_key(key)?, self.now());
         let mut objects = self.lock();
         let version = objects.get(key).map(|found| Self::version(&found.body));
         let is_allowed = match mode {
