@@ -13,6 +13,7 @@ use crate::{
 
 const A: Look = Look { identity: 0, look: 0 };
 const B: Look = Look { identity: 1, look: 0 };
+const C: Look = Look { identity: 0, look: 1 };
 
 /// Runs these steps, 20 seconds apart, with one worker.
 fn violations(face_service: Option<ServiceKind>, steps: Vec<Step>) -> Vec<String> {
@@ -33,8 +34,12 @@ fn violations(face_service: Option<ServiceKind>, steps: Vec<Step>) -> Vec<String
 }
 
 fn upload(faces: &[Look], is_damaged: bool) -> Step {
+    upload_of(1, faces, is_damaged)
+}
+
+fn upload_of(photo: u64, faces: &[Look], is_damaged: bool) -> Step {
     let notice = Notice { is_complete: true, delay: Duration::ZERO, row_delay: Duration::ZERO };
-    Step::Upload { photo: 1, faces: faces.to_vec(), is_damaged, notice }
+    Step::Upload { photo, faces: faces.to_vec(), is_damaged, notice }
 }
 
 fn profile(face: Look) -> Step {
@@ -66,7 +71,8 @@ fn a_repeated_redecision_publishes_what_an_interrupted_one_committed() {
         upload(&[A], false),
         Step::ServiceConditions(Service::Publisher, outage),
         Step::Redecide { killed_after: None },
-        upload(&[A, B], false),
+        // All faults end with the last step.
+        Step::Consolidate,
     ];
     assert_eq!(violations(None, steps), Vec::<String>::new());
 }
@@ -74,6 +80,7 @@ fn a_repeated_redecision_publishes_what_an_interrupted_one_committed() {
 #[test]
 fn a_repeated_redecision_keeps_templates_of_the_former_model_at_a_service() {
     let redecide = || Step::Redecide { killed_after: None };
-    let steps = vec![upload(&[A, B], false), redecide(), Step::Kill { worker: 0 }, redecide()];
+    let steps =
+        vec![upload_of(4, &[C, B], false), upload(&[A, B], false), redecide(), Step::Remove { photo: 4 }, redecide()];
     assert_eq!(violations(Some(ServiceKind::Signatures), steps), Vec::<String>::new());
 }
