@@ -185,7 +185,7 @@ mod tests {
         let next = finding(1, vec![worker("0.1.0", 1), worker("0.2.0", 2)]);
         assert_eq!(next.status, FindingStatus::Warn);
         assert!(next.observation.contains("host-0.1.0 (0.1.0)") && !next.observation.contains("0.2.0"), "{next:?}");
-        assert!(next.remedy.unwrap().contains("`sparks log level 2`"));
+        assert!(next.remedy.is_some_and(|remedy| remedy.contains("`sparks log level 2`")));
         let current = finding(2, vec![worker("0.1.0", 1)]);
         assert_eq!(current.status, FindingStatus::Warn);
         assert!(current.observation.contains("has level 2, which host-0.1.0"), "{current:?}");

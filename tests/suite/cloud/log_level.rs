@@ -86,7 +86,7 @@ async fn announcements_expire_and_their_items_are_used_again() {
     store.withdraw(&worker("a", 2 * minute)).await.unwrap();
     assert_eq!(names(1).await, ["b"]);
     // c takes the item of a, d that of b, which has expired.
-    store.announce(&worker("c", 3 * minute)).await.unwrap();
+    store.announce(&worker("c", 8 * minute)).await.unwrap();
     store.announce(&worker("d", 9 * minute)).await.unwrap();
     assert_eq!(names(1).await, ["c", "d"]);
     let query = connection.dynamodb().query().table_name(&log).key_condition_expression("PK = :pk");

@@ -73,10 +73,12 @@ async fn a_photo_of_known_persons_needs_two_reads_and_one_transaction() {
     let is_state = |body: &Value| body["Key"]["SK"]["S"] == "STATE";
     let is_identity = |body: &Value| body["RequestItems"].to_string().contains("UNKNOWN_PERSONS");
     let is_row = |body: &Value| body["TableName"] == "sparks";
-    // Background tasks read heads, identity events, templates and checkpoints.
+    // Background tasks read heads, identity events, templates, checkpoints and announcements.
     let is_background = |body: &Value| {
         let text = body.to_string();
-        ["LANES", "HEAD", "EVENTS", "MARK", "sparks-faces", "UNKNOWN_PERSONS"].iter().any(|name| text.contains(name))
+        ["LANES", "HEAD", "EVENTS", "MARK", "WORKER", "sparks-faces", "UNKNOWN_PERSONS"]
+            .iter()
+            .any(|name| text.contains(name))
     };
     let reads = ["GetItem", "BatchGetItem", "Query"];
     let all: usize = reads.iter().map(|action| requests.count(action, |_| true)).sum();
