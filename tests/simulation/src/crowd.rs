@@ -12,7 +12,7 @@ use crate::{
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Crowd {
     /// Every photo shows a person that no other photo shows.
-    Strangers,
+    NewPersons,
     /// Every photo shows three persons that no other photo shows.
     Groups,
     /// All photos show the same new person.
@@ -24,11 +24,11 @@ const PHOTOS_PER_WORKER: usize = 4;
 
 impl Crowd {
     /// All crowds.
-    pub const ALL: [Self; 3] = [Self::Strangers, Self::Groups, Self::OnePerson];
+    pub const ALL: [Self; 3] = [Self::NewPersons, Self::Groups, Self::OnePerson];
 
     fn faces(self, photo: u32) -> Vec<Look> {
         let identities = match self {
-            Self::Strangers => photo..photo + 1,
+            Self::NewPersons => photo..photo + 1,
             Self::Groups => photo * 3..photo * 3 + 3,
             Self::OnePerson => 0..1,
         };
