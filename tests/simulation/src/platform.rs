@@ -110,7 +110,7 @@ impl Platform {
         let is_current = self.truth().photos.get(&photo) == Some(&Some(content));
         if is_current {
             let (key, row) = upload.row();
-            self.store.change_row(&key, |existing| Some(existing.unwrap_or(row)));
+            self.store.change_row(&key, |existing| Some(existing.unwrap_or(row))).await;
         }
     }
 
@@ -133,7 +133,7 @@ impl Platform {
         let key = object_keys::original(&image, "jpg");
         let removed = self.objects.delete(&key).await;
         assert!(removed.is_ok(), "the bucket deletes an object");
-        self.store.change_row(&Key::image(&image, &uploader()), |_| None);
+        self.store.change_row(&Key::image(&image, &uploader()), |_| None).await;
         let serial = self.truth().serial;
         let object = json!({ "key": key, "sequencer": format!("{:016X}", 1_000_000 + serial) });
         let s3 = json!({ "bucket": { "name": BUCKET }, "object": object });

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use sparks_domain::Projection;
 use sparks_engine::{
     Consumer, ConsumerConfig, CpuPool, GalleryIndex, LoopObserver, NoMeter, Pipeline, PipelineConfig, Ports,
-    PublishConfig, ReceiveLoop, RetryPolicy, Store, StoreError,
+    PublishConfig, ReceiveLoop, RetryPolicy, StoreError,
 };
 use tokio::sync::watch;
 
@@ -27,11 +27,44 @@ pub(crate) async fn live(world: Arc<World>, name: String) {
 }
 
 async fn run(world: &World, name: &str) -> Result<(), StoreError> {
-    let store = Arc::new(world.store_for(name)) as Arc<dyn Store>;
+    let index = Arc::new(GalleryIndex::load(Arc::new(world.store_for(name)), 5).await?);
+    let pipeline = Arc::new(pipeline(world, name, Arc::clone(&index)));
+    let config = ConsumerConfig {
+        visibility_timeout: VISIBILITY_TIMEOUT,
+        retry_policy: RetryPolicy { max_attempts: 1000, prerequisite_timeout: Duration::from_secs(3600) },
+    };
+    let receive_loop = ReceiveLoop {
+        consumer: Consumer::new(Arc::new(world.queue_for(name)), pipeline, config),
+        slots: world.plan.slots,
+        poll: Duration::from_millis(500),
+        grace: Duration::from_secs(5),
+        max_outage: None,
+        observer: Arc::new(Endless),
+    };
+    let (_running, stop) = watch::channel(false);
+    let ended = tokio::select! {
+        biased;
+        ended = receive_loop.run(stop) => ended,
+        () = follow_log(&index) => Ok(()),
+    };
+    world.story.tell(|| format!("{name}: ended: {ended:?}"));
+    Ok(())
+}
+
+/// Applies new events to the gallery every second, as the background tasks of a worker do.
+async fn follow_log(index: &GalleryIndex) {
+    loop {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        drop(index.catch_up().await);
+    }
+}
+
+/// Builds the pipeline of a client of the services.
+pub(crate) fn pipeline(world: &World, name: &str, index: Arc<GalleryIndex>) -> Pipeline {
     let ports = Ports {
         objects: Arc::new(world.objects_for(name)),
-        index: Arc::new(GalleryIndex::load(Arc::clone(&store), 5).await?),
-        store,
+        index,
+        store: Arc::new(world.store_for(name)),
         image_processor: Arc::new(SimulatedImageProcessor),
         analyzer: Arc::new(SimulatedAnalyzer),
         publisher: Arc::new(world.publisher_for(name)),
@@ -46,23 +79,7 @@ async fn run(world: &World, name: &str) -> Result<(), StoreError> {
         bucket: BUCKET.into(),
         publish: PublishConfig { thumbnails: true, events: true },
     };
-    let pipeline = Arc::new(Pipeline::new(ports, CpuPool::inline(), config));
-    let config = ConsumerConfig {
-        visibility_timeout: VISIBILITY_TIMEOUT,
-        retry_policy: RetryPolicy { max_attempts: 1000, prerequisite_timeout: Duration::from_secs(3600) },
-    };
-    let receive_loop = ReceiveLoop {
-        consumer: Consumer::new(Arc::new(world.queue_for(name)), pipeline, config),
-        slots: world.plan.slots,
-        poll: Duration::from_millis(500),
-        grace: Duration::from_secs(5),
-        max_outage: None,
-        observer: Arc::new(Endless),
-    };
-    let (_running, stop) = watch::channel(false);
-    let ended = receive_loop.run(stop).await;
-    world.story.tell(|| format!("{name}: ended: {ended:?}"));
-    Ok(())
+    Pipeline::new(ports, CpuPool::inline(), config)
 }
 
 struct Endless;

@@ -1,11 +1,11 @@
-//! Updates of the rows of photos, and of crops, after persons were merged or unmerged.
+//! Updates of the rows of photos, of crops and of persons, after persons were merged or unmerged.
 
 use std::sync::atomic::Ordering;
 
 use sparks_domain::{Event, ImageId, Lane, Merges, PersonId, Position, RecordedEvent, Seq, Timestamp, object_keys};
 
 use super::{Consolidator, MergeError, PAGE};
-use crate::{Checkpoint, Content, Filter, ObjectsError, PutMode, Query};
+use crate::{Checkpoint, Content, Filter, ObjectsError, PutMode, Query, stages::PersonLifecycle};
 
 const MAX_CROP_BYTES: u64 = 16 << 20;
 
@@ -72,6 +72,9 @@ impl Consolidator {
             report.changes += 1;
             self.move_crop(from, merges.is_absorbed(from)).await?;
             self.update_photos(tagged, &merges, report, progress).await?;
+            if let Event::MergeUndone(undone) = event {
+                PersonLifecycle(&self.pipeline).after_unmerge(&[undone.into, undone.from]).await?;
+            }
         }
         Ok(tail.seq)
     }

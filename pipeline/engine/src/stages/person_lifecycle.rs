@@ -66,6 +66,27 @@ impl PersonLifecycle<'_> {
         Ok(())
     }
 
+    /// Updates persons who are separate again after an unmerge: photos may have been removed while they were one. Forgets those without a
+    /// photo; those without a template, or whose crop is missing or shows a face that was removed, get others.
+    pub async fn after_unmerge(&self, persons: &[PersonId]) -> Result<(), Failure> {
+        let Pipeline { ports, .. } = self.0;
+        ports.index.refresh().await?;
+        for person in ports.index.merges().all_current(persons) {
+            match ports.index.person_status(person) {
+                PersonStatus::Known(known) if !self.forget(person).await? => {
+                    let is_stored = !ports.store.signatures(&[known.face]).await?.is_empty();
+                    let has_crop = is_stored && ports.objects.head(&object_keys::crop(person)).await?.is_some();
+                    if !has_crop || !self.replacement_templates(person, None).await?.is_empty() {
+                        self.replace_crop(person).await?;
+                    }
+                }
+                PersonStatus::Forgotten(_) => self.after_forgetting(person).await?,
+                PersonStatus::Known(_) | PersonStatus::Unknown => {}
+            }
+        }
+        Ok(())
+    }
+
     /// Makes a forgotten person known again, because a photo shows them. Returns whether this call did it.
     pub async fn reinstate(&self, person: PersonId, face: FaceId) -> Result<bool, Failure> {
         let Pipeline { ports, .. } = self.0;
@@ -157,13 +178,42 @@ impl PersonLifecycle<'_> {
             return Ok(());
         }
         let Some(crop) = CropChoice(self.0).best_face(person).await? else { return Ok(()) };
-        self.reinstate(person, crop.face.clone()).await?;
-        // Another worker may have reinstated them before the crop and the templates were removed here, so both are made again.
+        // The crop is stored first, so that a repeat makes it again. Another worker may have reinstated them before the crop and the
+        // templates were removed here, so both are made again in any case.
         self.store_crop(person, &crop).await?;
+        self.reinstate(person, crop.face.clone()).await?;
+        self.remove_crops_of_merged(&[person]).await?;
         let stored = ports.store.faces_of(&photos.members(person)).await?.into_iter().map(|decided| decided.kept);
         let templates: Vec<FaceId> = stored.filter(|stored| stored.template).map(|stored| stored.face).collect();
         ports.index.promote(&templates).await?;
-        Ok(())
+        match photos.has_none(person).await? {
+            // Their last photo was removed while they were forgotten.
+            true => Box::pin(self.forget(person)).await.map(drop),
+            false => Ok(()),
+        }
+    }
+
+    /// Removes the crops of persons who were merged into others while their crops were stored: the merge found none to move. Fails where
+    /// a merge was undone meanwhile, so that a repeat stores the crop again.
+    pub(super) async fn remove_crops_of_merged(&self, persons: &[PersonId]) -> Result<(), Failure> {
+        let Pipeline { ports, .. } = self.0;
+        if persons.is_empty() {
+            return Ok(());
+        }
+        ports.index.refresh().await?;
+        let merged = |person: &&PersonId| ports.index.merges().is_absorbed(**person);
+        let removed: Vec<&PersonId> = persons.iter().filter(merged).collect();
+        if removed.is_empty() {
+            return Ok(());
+        }
+        for person in &removed {
+            ports.objects.delete(&object_keys::crop(**person)).await?;
+        }
+        ports.index.refresh().await?;
+        match removed.iter().all(merged) {
+            true => Ok(()),
+            false => Err(CommitError::IdentityMoved.into()),
+        }
     }
 
     /// Erases the signatures of a forgotten person in photos that do not show them. The event that forgets them is the mark of an
@@ -194,6 +244,7 @@ impl PersonLifecycle<'_> {
             })
             .await?;
         ports.index.promote(&promoted).await?;
+        self.remove_crops_of_merged(&[person]).await?;
         match ports.index.person_status(person) {
             // That photo was removed as well, before there was a crop to remove.
             PersonStatus::Forgotten(_) if !is_committed => self.after_forgetting(person).await,
