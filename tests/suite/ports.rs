@@ -15,6 +15,7 @@ mod ports {
     mod face_review;
     mod golden_messages;
     mod group_photos;
+    mod late_effects;
     mod memory_adapters;
     mod merge_crash;
     mod merge_failures;
@@ -33,5 +34,6 @@ mod ports {
     mod redelivery;
     mod schema_migration;
     mod stale_indexes;
+    mod unmerge_after_removal;
     mod unmerge_interleavings;
 }

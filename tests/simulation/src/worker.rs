@@ -3,10 +3,10 @@
 use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use sparks_domain::Projection;
+use sparks_domain::{Position, Projection};
 use sparks_engine::{
-    Consumer, ConsumerConfig, CpuPool, GalleryIndex, LoopObserver, NoMeter, Pipeline, PipelineConfig, Ports,
-    PublishConfig, ReceiveLoop, RetryPolicy, StoreError,
+    Consumer, ConsumerConfig, CpuPool, GalleryIndex, LoopObserver, Maintenance, NoMeter, Pipeline, PipelineConfig,
+    Ports, PublishConfig, ReceiveLoop, RetryPolicy, StoreError,
 };
 use tokio::sync::watch;
 
@@ -45,17 +45,22 @@ async fn run(world: &World, name: &str) -> Result<(), StoreError> {
     let ended = tokio::select! {
         biased;
         ended = receive_loop.run(stop) => ended,
-        () = follow_log(&index) => Ok(()),
+        () = follow_log(world, &index) => Ok(()),
     };
     world.story.tell(|| format!("{name}: ended: {ended:?}"));
     Ok(())
 }
 
-/// Applies new events to the gallery every second, as the background tasks of a worker do.
-async fn follow_log(index: &GalleryIndex) {
+/// Applies new events to the gallery every second, as the background tasks of a worker do. A read that would return nothing is
+/// left out.
+async fn follow_log(world: &World, index: &GalleryIndex) {
+    let mut read = Position::default();
     loop {
         tokio::time::sleep(Duration::from_secs(1)).await;
-        drop(index.catch_up().await);
+        let heads = world.store.heads().await.unwrap_or_default();
+        if heads != read && index.catch_up().await.is_ok() {
+            read = heads;
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use sparks_domain::{Event, ImageId, Lane, Merges, PersonId, Position, RecordedEvent, Seq, Timestamp, object_keys};
 
 use super::{Consolidator, MergeError, PAGE};
-use crate::{Checkpoint, Content, Filter, ObjectsError, PutMode, Query, stages::PersonLifecycle};
+use crate::{Checkpoint, Content, FaceSearch, Filter, ObjectsError, PutMode, Query, stages::PersonLifecycle};
 
 const MAX_CROP_BYTES: u64 = 16 << 20;
 
@@ -101,13 +101,22 @@ impl Consolidator {
         let mut query = Query { filter, after: None, limit: PAGE, backwards: false };
         loop {
             let page = self.store.query(&query).await?;
-            for item in page.items {
-                if let Ok(image) = item.key.pk.parse::<ImageId>() {
-                    self.photo_rows().rewrite(&image, merges).await?;
-                    report.photos += 1;
-                    progress(report.photos);
+            let images: Vec<ImageId> = page.items.iter().filter_map(|item| item.key.pk.parse().ok()).collect();
+            let mut written = merges.clone();
+            loop {
+                for (n, image) in (1..).zip(&images) {
+                    self.photo_rows().rewrite(image, &written).await?;
+                    progress(report.photos + n);
                 }
+                // Another process may have applied a later merge or unmerge before, and an index need not return these rows to it.
+                self.index.catch_up().await?;
+                let current = self.index.merges();
+                if *current == written {
+                    break;
+                }
+                written = Merges::clone(&current);
             }
+            report.photos += images.len();
             match page.last {
                 Some(last) => query.after = Some(last),
                 None => return Ok(()),

@@ -34,13 +34,13 @@ impl EarlierVersions<'_> {
         let Pipeline { ports, .. } = self.0;
         let earlier: Vec<FaceId> = (0..state.faces).map(|n| FaceId { image: image.clone(), n }).collect();
         let stored = ports.store.signatures(&earlier).await?;
-        let merges = ports.index.merges();
+        // Persons before merges: each keeps a template of their own, for an unmerge, and because their faces may differ.
         let lost = stored.iter().filter(|face| face.template).filter_map(|face| face.person);
-        let lost: Vec<PersonId> = lost.collect();
+        let lost: BTreeSet<PersonId> = lost.collect();
         let (lifecycle, image) = (PersonLifecycle(self.0), image.clone());
         let mut unshown = Vec::new();
-        for person in merges.all_current(&lost) {
-            let shown = commit.signatures.iter().filter(|face| face.person.map(|p| merges.current(p)) == Some(person));
+        for person in lost {
+            let shown = commit.signatures.iter().filter(|face| face.person == Some(person));
             let shown: BTreeSet<u16> = shown.map(|face| face.face.n).collect();
             if shown.is_empty() {
                 unshown.push(person);

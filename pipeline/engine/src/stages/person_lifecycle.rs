@@ -1,6 +1,6 @@
 //! Persons that lose or regain photos: forgetting, reinstating, and the choice of another crop.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use sparks_domain::{
     Event, FaceId, Gallery, ImageId, PersonId, PersonPictured, PersonReinstated, PersonsForgotten, ProjectionContext,
@@ -14,7 +14,9 @@ use super::{
     notify::Notifier,
     person_photos::PersonPhotos,
 };
-use crate::{Commit, CommitError, Erasure, Failure, PersonStatus, Pipeline};
+use crate::{
+    Commit, CommitError, Erasure, Failure, PersonStatus, PhotoGuard, Pipeline, StoredFace, photo_rows::PhotoRows,
+};
 
 /// A commit that removes the faces of a photo is one transaction, which has room for about a hundred photos whose faces change. So each
 /// person gets few replacement templates, and persons that get none are updated after the commit.
@@ -87,9 +89,21 @@ impl PersonLifecycle<'_> {
         Ok(())
     }
 
-    /// Makes a forgotten person known again, because a photo shows them. Returns whether this call did it.
+    /// Makes a forgotten person known again, because a photo shows them, under the condition that it still does: whoever changes the
+    /// photo later sees a known person. Returns whether this call did it.
     pub async fn reinstate(&self, person: PersonId, face: FaceId) -> Result<bool, Failure> {
-        let Pipeline { ports, .. } = self.0;
+        let Pipeline { ports, config, .. } = self.0;
+        let rows = PhotoRows { store: ports.store.as_ref(), projection: config.projection };
+        let Some((recorded, state)) = rows.current_event(&face.image).await? else { return Ok(false) };
+        let first_face = match &recorded.event {
+            Event::PhotoProcessed(photo) => photo.first_face,
+            Event::ProfileProcessed(profile) => profile.first_face,
+            _ => return Ok(false),
+        };
+        if face.n < first_face {
+            return Ok(false);
+        }
+        let guard = PhotoGuard { image: face.image.clone(), before: Some(state) };
         // What is left of an incomplete erasure must not become a template.
         self.erase_stale_faces(person).await?;
         let promoted = self.replacement_templates(person, None).await?;
@@ -98,7 +112,8 @@ impl PersonLifecycle<'_> {
                 let PersonStatus::Forgotten(known) = ports.index.person_status(person) else { return None };
                 let event = PersonReinstated { v: Version, person, face: face.clone(), identity_seq };
                 let commit = self.commit_of(Event::PersonReinstated(event));
-                Some(PersonCommit { commit: Commit { promoted: promoted.clone(), ..commit }, reinstated: Some(known) })
+                let commit = Commit { photo: Some(guard.clone()), promoted: promoted.clone(), ..commit };
+                Some(PersonCommit { commit, reinstated: Some(known) })
             })
             .await?;
         ports.index.promote(&promoted).await?;
@@ -106,20 +121,20 @@ impl PersonLifecycle<'_> {
     }
 
     /// Returns stored faces to enroll as templates of the person, newest first, where the person has none, or none besides those of
-    /// the photo `removed`.
+    /// the photo `removed`. The same for each person who was merged into them: an unmerge gives them their own templates back.
     async fn replacement_templates(&self, person: PersonId, removed: Option<&ImageId>) -> Result<Vec<FaceId>, Failure> {
         let faces = self.0.ports.store.faces_of(&PersonPhotos(self.0).members(person)).await?;
         let stored = faces.into_iter().map(|decided| decided.kept).filter(|stored| Some(&stored.face.image) != removed);
-        let stored: Vec<_> = stored.collect();
-        if stored.iter().any(|stored| stored.template) {
-            return Ok(Vec::new());
-        }
-        Ok(stored.into_iter().take(Gallery::MAX_TEMPLATES).map(|stored| stored.face).collect())
+        let mut members: BTreeMap<Option<PersonId>, Vec<StoredFace>> = BTreeMap::new();
+        stored.for_each(|stored| members.entry(stored.person).or_default().push(stored));
+        members.retain(|_, stored| !stored.iter().any(|stored| stored.template));
+        let templates = members.into_values().flat_map(|stored| stored.into_iter().take(Gallery::MAX_TEMPLATES));
+        Ok(templates.map(|stored| stored.face).collect())
     }
 
-    /// Returns whether the person has a template in a photo other than this one.
+    /// Returns whether the person, before merges, has a template in a photo other than this one.
     pub(super) async fn has_template_besides(&self, image: &ImageId, person: PersonId) -> Result<bool, Failure> {
-        let faces = self.0.ports.store.faces_of(&PersonPhotos(self.0).members(person)).await?;
+        let faces = self.0.ports.store.faces_of(&[person]).await?;
         Ok(faces.iter().any(|decided| decided.kept.template && decided.kept.face.image != *image))
     }
 
@@ -186,10 +201,10 @@ impl PersonLifecycle<'_> {
         let stored = ports.store.faces_of(&photos.members(person)).await?.into_iter().map(|decided| decided.kept);
         let templates: Vec<FaceId> = stored.filter(|stored| stored.template).map(|stored| stored.face).collect();
         ports.index.promote(&templates).await?;
-        match photos.has_none(person).await? {
-            // Their last photo was removed while they were forgotten.
-            true => Box::pin(self.forget(person)).await.map(drop),
-            false => Ok(()),
+        match ports.index.person_status(person) {
+            // The chosen photo was changed meanwhile.
+            PersonStatus::Forgotten(_) => Box::pin(self.after_forgetting(person)).await,
+            _ => Ok(()),
         }
     }
 
@@ -296,6 +311,8 @@ impl PersonLifecycle<'_> {
                     return Ok(true);
                 }
                 Err(CommitError::IdentityMoved) => self.0.count_conflict(),
+                // The photo that the commit is about was changed.
+                Err(CommitError::PhotoMoved) => return Ok(false),
                 Err(error) => return Err(error.into()),
             }
             wait_after_conflict(&mut backoff, "the set of known persons").await?;
