@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 use sparks_domain::{
-    Allocation, Attributes, Candidate, Email, Event, Face, FaceBox, FaceId, ImageId, Key, Mutation, PersonId,
-    PersonRenamed, PersonsAllocated, PersonsForgotten, PhotoProcessed, PhotoRejected, PhotoState, Presence, Quality,
-    RejectCode, Rejection, Seq, Signature, SourceObject, Timestamp, Variant, Variants, Verdict, Version,
+    Allocation, Attributes, Candidate, Email, Event, Face, FaceBox, FaceId, ImageId, Key, Level, LevelRaised, Mutation,
+    PersonId, PersonRenamed, PersonsAllocated, PersonsForgotten, PhotoProcessed, PhotoRejected, PhotoState, Presence,
+    Quality, RejectCode, Rejection, Seq, Signature, SourceObject, Timestamp, Variant, Variants, Verdict, Version,
 };
 use sparks_engine::{Commit, Erasure, StoredFace};
 
@@ -150,6 +150,11 @@ pub fn forgotten(numbers: &[u32], after: Seq) -> Event {
     Event::PersonsForgotten(PersonsForgotten { v: Version, persons, identity_seq: after })
 }
 
+/// Returns the raise of the log to this level, after this identity event.
+pub fn level_raised(level: Level, after: Seq) -> Event {
+    Event::LevelRaised(LevelRaised { v: Version, level, identity_seq: after })
+}
+
 /// Returns a face with a signature that is different for every number.
 pub fn stored_face(face: FaceId, number: u8) -> StoredFace {
     let bytes: Vec<u8> = (0..=255_u8).map(|n| n.wrapping_mul(3).wrapping_add(number)).collect();
@@ -175,6 +180,7 @@ pub fn empty_commit() -> Commit {
         identified: Vec::new(),
         promoted: Vec::new(),
         erased: Erasure::default(),
+        level: Level::FIRST,
     }
 }
 

@@ -12,6 +12,7 @@ mod cloud {
     mod identity_conflicts;
     mod large_deletion;
     mod load_test;
+    mod log_level;
     mod notification_routes;
     mod objects;
     mod outage;
@@ -28,6 +29,7 @@ mod cloud {
     mod request_counts;
     mod secrets;
     mod setup;
+    mod soak;
     mod store;
     mod throttling;
 }

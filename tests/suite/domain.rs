@@ -29,6 +29,8 @@ mod golden_file;
 mod golden_items;
 #[path = "domain/identification.rs"]
 mod identification;
+#[path = "domain/log_level.rs"]
+mod log_level;
 #[path = "domain/matching.rs"]
 mod matching;
 #[path = "domain/memory_table.rs"]

@@ -16,6 +16,7 @@ mod ports {
     mod golden_messages;
     mod group_photos;
     mod late_effects;
+    mod log_level;
     mod memory_adapters;
     mod merge_crash;
     mod merge_failures;

@@ -15,6 +15,8 @@ mod biometrics;
 mod chaos;
 #[path = "scenarios/command_line.rs"]
 mod command_line;
+#[path = "scenarios/consolidation_health.rs"]
+mod consolidation_health;
 #[path = "scenarios/container_image.rs"]
 mod container_image;
 #[path = "scenarios/corpus.rs"]
@@ -45,6 +47,8 @@ mod inbox;
 mod load_test;
 #[path = "scenarios/local_engine.rs"]
 mod local_engine;
+#[path = "scenarios/log_level.rs"]
+mod log_level;
 #[path = "scenarios/manual_changes.rs"]
 mod manual_changes;
 #[path = "scenarios/message_forms.rs"]
@@ -65,6 +69,8 @@ mod platform_writes;
 mod power_failure;
 #[path = "scenarios/prerequisites.rs"]
 mod prerequisites;
+#[path = "scenarios/previous_release.rs"]
+mod previous_release;
 #[path = "scenarios/query.rs"]
 mod query;
 #[path = "scenarios/redecide.rs"]
@@ -81,6 +87,8 @@ mod send;
 mod shutdown;
 #[path = "scenarios/sigkill.rs"]
 mod sigkill;
+#[path = "scenarios/soak.rs"]
+mod soak;
 #[path = "scenarios/sparks.rs"]
 mod sparks;
 #[path = "scenarios/tail.rs"]

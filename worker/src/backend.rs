@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use sparks_embedded::Embedded;
-use sparks_engine::{DeadLetters, Maintenance, Objects, PlatformClient, Publisher, Queue};
+use sparks_engine::{DeadLetters, Maintenance, Objects, PlatformClient, Publisher, Queue, WorkerRegistry};
 
 use crate::wiring::UsageError;
 
@@ -23,6 +23,8 @@ pub struct Backend {
     pub platform: Arc<dyn PlatformClient>,
     /// Publisher of event notifications.
     pub publisher: Arc<dyn Publisher>,
+    /// The running workers.
+    pub workers: Arc<dyn WorkerRegistry>,
     /// Name of the data folder or table, for messages.
     pub location: String,
     /// The data folder, unless the backend is in the cloud.
@@ -44,6 +46,7 @@ impl Backend {
             platform: Arc::clone(&folder.platform) as Arc<_>,
             dead_letters: Arc::clone(&folder.queue) as Arc<_>,
             publisher: Arc::clone(&folder.publisher) as Arc<_>,
+            workers: Arc::clone(&folder.workers) as Arc<_>,
             location,
             folder: Some(folder),
         }

@@ -102,6 +102,8 @@ pub enum Command {
     Tail(TailArgs),
     /// Print the event log
     Events(EventsArgs),
+    /// Show or raise the reader level of the event log
+    Log(LogArgs),
     /// Print the rows of the table, one JSON object per line
     Items(ItemsArgs),
     /// Compare the table with the event log, and repair it with --repair

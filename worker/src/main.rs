@@ -65,6 +65,7 @@ async fn run(cli: Cli, output: &mut Output) -> anyhow::Result<ExitCode> {
         Command::Photo(args) => commands::photo::run(global, args, output).await,
         Command::Query(args) => commands::query::run(global, args, output).await,
         Command::Items(args) => commands::items::run(global, args, output).await,
+        Command::Log(args) => commands::log::run(global, args, output).await,
         Command::Events(args) => commands::events::run(global, args, output).await,
         Command::Setup(args) => commands::setup::run(global, args, output).await,
         Command::Doctor(args) => commands::doctor::run(global, args, output).await,

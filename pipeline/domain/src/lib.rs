@@ -33,10 +33,10 @@ pub use consolidate::{Consolidation, ConsolidationSearch, MergeProposal, Templat
 pub use decide::{Command, Deletion, Refusal, decide};
 pub use drift::{Difference, drift};
 pub use event::{
-    AdoptedTagging, Allocation, CropAnalysis, CropFace, DeletionCause, Event, Evidence, FacesReviewed, MergeReason,
-    MergeUndone, NumbersReserved, Origin, PersonAdopted, PersonPictured, PersonReinstated, PersonRenamed,
-    PersonsAllocated, PersonsForgotten, PersonsMerged, PhotoAdopted, PhotoDeleted, PhotoProcessed, PhotoRejected,
-    ProfileProcessed, ReviewedFace, UnreadableEvent, Version,
+    AdoptedTagging, Allocation, CropAnalysis, CropFace, DeletionCause, Event, Evidence, FacesReviewed, Level,
+    LevelRaised, MergeReason, MergeUndone, NumbersReserved, Origin, PersonAdopted, PersonPictured, PersonReinstated,
+    PersonRenamed, PersonsAllocated, PersonsForgotten, PersonsMerged, PhotoAdopted, PhotoDeleted, PhotoProcessed,
+    PhotoRejected, ProfileProcessed, ReviewedFace, UnreadableEvent, Version,
 };
 pub use event_log::{Lane, Position, RecordedEvent, Seq};
 pub use gallery::{Candidate, FaceCandidates, FacePairSimilarity, Gallery};

@@ -65,9 +65,10 @@ impl PersonRegistry {
                 self.set_face(e.person, &e.face);
             }
             Event::PersonPictured(e) => self.set_face(e.person, &e.face),
-            // Merges are applied above; events of the photo lane change no person.
+            // Merges are applied above; the level and events of the photo lane change no person.
             Event::PersonsMerged(_)
             | Event::MergeUndone(_)
+            | Event::LevelRaised(_)
             | Event::PhotoProcessed(_)
             | Event::PhotoRejected(_)
             | Event::FacesReviewed(_)

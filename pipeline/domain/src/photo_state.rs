@@ -107,7 +107,8 @@ impl PhotoState {
             | Event::PersonReinstated(_)
             | Event::PersonPictured(_)
             | Event::NumbersReserved(_)
-            | Event::PersonAdopted(_) => before,
+            | Event::PersonAdopted(_)
+            | Event::LevelRaised(_) => before,
         }
     }
 

@@ -6,6 +6,7 @@
 //! | transient | a retry | retried with exponential backoff and full jitter; a dead letter after `max_attempts` attempts |
 //! | not yet | waiting for another system | deferred without an attempt; a dead letter after `prerequisite_timeout` |
 //! | throttled | less load, also less contention with other workers | deferred without an attempt, for as long as it takes |
+//! | blocked | an operator, who need not look at the message | deferred without an attempt, for as long as it takes |
 //! | poison | an operator | a dead letter at once |
 //!
 //! Two causes may be an outage, which concerns every message ([`Cause::may_be_outage`]): while a health check of a dependency
@@ -48,6 +49,8 @@ pub enum Class {
     NotYet,
     /// Waiting until there is less load.
     Throttled,
+    /// Waiting until an operator allows it.
+    Blocked,
     /// An operator.
     Poison,
 }
@@ -90,6 +93,8 @@ causes! {
     AccessDenied: "denied", Transient;
     /// The log holds an event of a newer release.
     UnreadableLog: "unreadable-log", Transient;
+    /// The commit needs a higher level of the log.
+    LevelTooLow: "log-level", Blocked;
     /// Other workers committed first, for too long.
     Contended: "contended", Throttled;
     /// The platform has not created the IMAGE row.
@@ -156,7 +161,7 @@ impl RetryPolicy {
     /// Bounds of the delay for `NotYet`: a quarter of the message's age.
     const MIN_DEFER: Duration = Duration::from_millis(500);
     const MAX_DEFER: Duration = Duration::from_secs(5);
-    /// Bounds of the delay for `Throttled`: a random part of half of the message's age.
+    /// Bounds of the delay for `Throttled` and `Blocked`: a random part of half of the message's age.
     const MIN_THROTTLE: Duration = Duration::from_secs(1);
     const MAX_THROTTLE: Duration = Duration::from_secs(60);
 
@@ -169,7 +174,7 @@ impl RetryPolicy {
                 let delay = (delivery.age(now) / 4).clamp(Self::MIN_DEFER, Self::MAX_DEFER);
                 Settlement::Defer(delay.min(self.prerequisite_timeout))
             }
-            Class::Throttled => {
+            Class::Throttled | Class::Blocked => {
                 let delay = (delivery.age(now) / 2).clamp(Self::MIN_THROTTLE, Self::MAX_THROTTLE);
                 Settlement::Defer(delay.mul_f64(fastrand::f64()))
             }
@@ -224,6 +229,7 @@ impl From<StoreError> for Failure {
         let cause = match &error {
             StoreError::Dependency(error) => error.into(),
             StoreError::UnreadableLog(_) => Cause::UnreadableLog,
+            StoreError::LevelTooLow { .. } => Cause::LevelTooLow,
             StoreError::Unreadable(_) | StoreError::Refused(_) => Cause::Fault,
         };
         Self::new(cause, error)

@@ -15,6 +15,7 @@ mod failure;
 mod finding;
 mod gallery_index;
 mod gallery_snapshot;
+mod log_level;
 mod message;
 mod photo_rows;
 mod pipeline;
@@ -48,6 +49,7 @@ pub use failure::{Cause, Class, Failure, RetryPolicy};
 pub use finding::{Finding, FindingStatus};
 pub use gallery_index::{GalleryIndex, GalleryState};
 pub use gallery_snapshot::{GallerySnapshot, SnapshotStore};
+pub use log_level::{LogStatus, raise_level};
 pub use message::{
     DeleteRef, FinishedVariants, MalformedMessage, PhotoRef, ProfileRef, RemovedRef, Request, parse_message,
     upload_event,

@@ -10,7 +10,7 @@ use sparks_domain::{Email, ImageId, Policy, Projection, Rejection, SourceObject,
 use crate::{
     ArrivalSlot, Clock, CpuPool, FaceAnalyzer, FaceIndex, Failure, ImageProcessor, Meter, Objects, Outcome, PhotoRef,
     Publisher, Request, Store, VariantStore,
-    stages::{PhotoDeletion, PhotoProcessor, ProfileProcessor},
+    stages::{AllocationContention, PhotoDeletion, PhotoProcessor, ProfileProcessor},
 };
 
 /// Processes requests. `stages/process.rs` has the stages of a photo in order.
@@ -19,6 +19,7 @@ pub struct Pipeline {
     pub(crate) cpu: CpuPool,
     pub(crate) config: PipelineConfig,
     conflicts: AtomicU64,
+    pub(crate) contention: AllocationContention,
 }
 
 /// The adapters that the pipeline uses.
@@ -71,7 +72,7 @@ pub struct PublishConfig {
 impl Pipeline {
     /// Creates a pipeline.
     pub fn new(ports: Ports, cpu: CpuPool, config: PipelineConfig) -> Self {
-        Self { ports, cpu, config, conflicts: AtomicU64::new(0) }
+        Self { ports, cpu, config, conflicts: AtomicU64::new(0), contention: AllocationContention::default() }
     }
 
     /// Processes a request exactly once in effect: after a crash at any point, processing it again ends in the same state.

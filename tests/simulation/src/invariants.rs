@@ -6,14 +6,17 @@ use std::{
 };
 
 use sparks_domain::{
-    Event, ImageId, Key, PersonId, PersonRegistry, PhotoProcessed, PhotoStatus, Projection, Verdict, object_keys,
+    Email, Event, Face, ImageId, Key, PersonId, PersonRegistry, PhotoProcessed, PhotoStatus, Projection, Seq, Verdict,
+    object_keys,
 };
 use sparks_engine::{Rebuilder, Store};
 
 use crate::{
+    face_service::ServiceKind,
     memory::MemoryObjects,
     photo_content::{Look, PhotoContent},
     platform::uploader,
+    profile::user_email,
     world::World,
 };
 
@@ -21,12 +24,15 @@ use crate::{
 pub(crate) async fn violations(world: &World) -> Vec<String> {
     let mut found = Violations { world, list: Vec::new(), people: PersonRegistry::default() };
     found.read_log();
-    found.check_dead_letters();
+    found.check_settlements();
     found.check_photos().await;
     found.check_persons();
     found.check_leftovers();
     found.check_table().await;
-    found.list
+    found.check_face_service();
+    let mut list = world.audit.violations();
+    list.extend(found.list);
+    list
 }
 
 struct Violations<'a> {
@@ -42,11 +48,14 @@ impl Violations<'_> {
         }
     }
 
-    /// The log has no gaps, no event twice, and every event was published.
+    /// The log has no gaps, no event twice, and every event was published. Only a decision of a killed redecide that a later event about
+    /// the photo followed may not have been: no message repeats it, and subscribers have the later one.
     fn read_log(&mut self) {
         let (mut ids, mut last) = (BTreeSet::new(), BTreeMap::new());
-        let published = self.world.publisher.published();
-        for recorded in self.world.store.events() {
+        let (published, events) = (self.world.publisher.published(), self.world.store.events());
+        let newest: BTreeMap<ImageId, Seq> =
+            events.iter().filter_map(|recorded| Some((recorded.event.image()?.clone(), recorded.seq))).collect();
+        for recorded in events {
             let seq = last.entry(recorded.lane).or_insert(0);
             *seq += 1;
             let is_next = recorded.seq.0 == *seq;
@@ -54,7 +63,9 @@ impl Violations<'_> {
             let is_new = ids.insert(recorded.id);
             self.require(is_new, || format!("{} {} is twice in the log", recorded.event.event_type(), recorded.id));
             let is_photo = matches!(recorded.event, Event::PhotoProcessed(_) | Event::PhotoDeleted(_));
-            let is_published = !is_photo || published.contains(&recorded.id.to_string());
+            let is_superseded = recorded.actor == "redecide"
+                && recorded.event.image().is_some_and(|image| newest.get(image) != Some(&recorded.seq));
+            let is_published = !is_photo || is_superseded || published.contains(&recorded.id.to_string());
             self.require(is_published, || format!("{} was not published", recorded.id));
             if recorded.event.is_identity() {
                 self.people.evolve(&recorded.event, recorded.when);
@@ -62,7 +73,9 @@ impl Violations<'_> {
         }
     }
 
-    fn check_dead_letters(&mut self) {
+    /// Every message was settled once, and none is a dead letter.
+    fn check_settlements(&mut self) {
+        self.list.extend(self.world.queue.violations());
         for letter in self.world.queue.dead() {
             self.list.push(format!("dead letter {}: {} ({})", letter.cause, letter.reason, letter.body));
         }
@@ -159,7 +172,41 @@ impl Violations<'_> {
             let tags: BTreeSet<PersonId> = self.tags_of(&image);
             self.require(tags == expected, || format!("{image} is tagged {tags:?}, expected {expected:?}"));
         }
+        for (email, look, person) in self.check_profiles() {
+            let current = merges.current(person);
+            shown.insert(current);
+            let first = *identities.entry(current).or_insert(look.identity);
+            self.require(first == look.identity, || {
+                format!("{current} is both identity {first} and {} (of {email})", look.identity)
+            });
+            let first = *persons.entry(look).or_insert(current);
+            self.require(were_merged(&merges, first, current), || {
+                format!("look {look} is both {first} and {current} (of {email})")
+            });
+        }
         self.check_known(&shown);
+    }
+
+    /// Every user with a profile picture is linked to the person of the last one that can be read. Returns the faces of users.
+    fn check_profiles(&mut self) -> Vec<(Email, Look, PersonId)> {
+        let (decided, rows, mut found) = (self.world.decided_profiles(), self.world.store.rows(), Vec::new());
+        for (user, picture) in self.world.platform.profiles() {
+            let (email, content) = (user_email(user), picture.content);
+            let profile = decided.get(&email);
+            let decided = profile.and_then(|profile| self.world.platform.content_of(&profile.source.version));
+            self.require(content.is_damaged || decided.as_ref() == Some(&content), || {
+                format!("{email} is decided by the picture {decided:?}, and the last is {content}")
+            });
+            let (Some(decided), Some(person)) = (decided, profile.and_then(|profile| profile.person())) else {
+                continue;
+            };
+            let current = self.people.merges().current(person).to_string();
+            let row = rows.iter().find(|row| row.key == Key::user(&email));
+            let linked = row.and_then(|row| row.text("personId"));
+            self.require(linked == Some(&current), || format!("{email} is linked to {linked:?}, expected {current}"));
+            found.extend(decided.faces.first().map(|look| (email, *look, person)));
+        }
+        found
     }
 
     fn tags_of(&self, image: &ImageId) -> BTreeSet<PersonId> {
@@ -192,13 +239,52 @@ impl Violations<'_> {
 
     /// No signature is stored of a face that no photo shows.
     fn check_leftovers(&mut self) {
-        let decided: BTreeMap<ImageId, (u16, usize)> = (self.world.decided_photos().into_iter())
-            .map(|(image, _, photo)| (image, (photo.first_face, photo.faces.len())))
-            .collect();
+        let photos = self.world.decided_photos();
+        let photos = photos.iter().map(|(image, _, photo)| (image.clone(), photo.first_face, photo.faces.as_slice()));
+        let profiles = self.world.decided_profiles();
+        let profiles = profiles.values().map(|user| (user.image_id.clone(), user.first_face, user.face.as_slice()));
+        let decided: BTreeMap<ImageId, (u16, &[Face])> =
+            photos.chain(profiles).map(|(image, first, faces)| (image, (first, faces))).collect();
         for stored in self.world.store.faces() {
-            let (first, count) = decided.get(&stored.face.image).copied().unwrap_or_default();
-            let is_shown = (usize::from(first)..usize::from(first) + count).contains(&usize::from(stored.face.n));
+            let (first, faces) = decided.get(&stored.face.image).copied().unwrap_or_default();
+            let is_shown = (usize::from(first)..usize::from(first) + faces.len()).contains(&usize::from(stored.face.n));
+            // A photo that was decided again with another model keeps its signatures of the former one.
+            let is_of_former_model = stored.face.n < first && faces.iter().all(|face| face.model != stored.model);
+            let is_shown = is_shown || is_of_former_model;
             self.require(is_shown, || format!("the signature of {} is left ({:?})", stored.face, stored.person));
+        }
+    }
+
+    /// A face service has the templates of known persons, each once, and no other.
+    fn check_face_service(&mut self) {
+        let Some(service) = &self.world.faces else { return };
+        let templates = service.templates();
+        let mut seen = BTreeSet::new();
+        for template in &templates {
+            let (person, face) = (template.person, &template.face);
+            let is_known = self.people.get(person).is_some();
+            self.require(is_known, || format!("the face service has a template of {person}, who is forgotten"));
+            let is_first = seen.insert((person, face.clone()));
+            self.require(is_first, || format!("the face service has {person} {face:?} twice"));
+        }
+        let merges = self.people.merges().clone();
+        let known: Vec<PersonId> = self.people.iter().map(|(person, _)| person).collect();
+        match service.kind {
+            ServiceKind::Pixels => {
+                for person in known {
+                    let is_enrolled = templates.iter().any(|template| merges.current(template.person) == person);
+                    self.require(is_enrolled, || format!("the face service has no template of {person}"));
+                }
+            }
+            ServiceKind::Signatures => {
+                let stored = self.world.store.faces();
+                let stored = stored.into_iter().filter(|stored| stored.template);
+                let expected: BTreeSet<_> = stored.filter_map(|s| Some((s.person?, Some(s.face)))).collect();
+                for (person, face) in expected.symmetric_difference(&seen) {
+                    let state = if seen.contains(&(*person, face.clone())) { "a leftover of" } else { "not" };
+                    self.list.push(format!("the face service has {state} {person} {face:?}"));
+                }
+            }
         }
     }
 

@@ -7,8 +7,14 @@
 //! - `photo_content.rs`: photos that say which faces they show, so that the truth is known.
 //! - `platform.rs`, `operator.rs`, `worker.rs`: the actors.
 //! - `world.rs`: one run, from a seed to a [`Report`].
-//! - `invariants.rs`: what must hold in the end.
+//! - `invariants.rs`: what must hold in the end; `audit.rs`: what must hold at every commit.
+//! - `features.rs`: what only some seeds have.
+//! - `face_service.rs`: a face service behind the workers' index.
 
+mod audit;
+mod crowd;
+mod face_service;
+mod features;
 mod invariants;
 mod link;
 pub mod memory;
@@ -16,9 +22,13 @@ mod operator;
 mod photo_content;
 mod plan;
 mod platform;
+mod profile;
+#[cfg(test)]
+mod regressions;
 mod story;
 mod worker;
 mod world;
 
+pub use crowd::Crowd;
 pub use plan::Plan;
-pub use world::{Report, run, shrink};
+pub use world::{Contention, Report, run, shrink};

@@ -17,7 +17,7 @@ use sparks_engine::{
 use tokio::time::{sleep, timeout};
 
 use crate::{
-    memory::{MemoryQueue, MemoryStore},
+    memory::{MemoryObjects, MemoryQueue, MemoryStore},
     story::Story,
 };
 
@@ -36,17 +36,35 @@ pub(crate) struct Conditions {
     pub is_outage: bool,
 }
 
-/// The conditions that hold now. Clones share them.
+/// A service that clients call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Service {
+    Store,
+    Objects,
+    Queue,
+    Publisher,
+    Faces,
+}
+
+impl Service {
+    pub const ALL: [Self; 5] = [Self::Store, Self::Objects, Self::Queue, Self::Publisher, Self::Faces];
+}
+
+/// The conditions that hold now, by service. Clones share them.
 #[derive(Clone, Default)]
-pub(crate) struct Network(Arc<Mutex<Conditions>>);
+pub(crate) struct Network(Arc<Mutex<[Conditions; Service::ALL.len()]>>);
 
 impl Network {
-    pub fn get(&self) -> Conditions {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    pub fn get(&self, service: Service) -> Conditions {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)[service as usize]
     }
 
-    pub fn set(&self, conditions: Conditions) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = conditions;
+    pub fn set(&self, service: Service, conditions: Conditions) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)[service as usize] = conditions;
+    }
+
+    pub fn set_all(&self, conditions: Conditions) {
+        Service::ALL.iter().for_each(|service| self.set(*service, conditions));
     }
 }
 
@@ -54,6 +72,7 @@ impl Network {
 #[derive(Clone)]
 pub(crate) struct Link {
     pub client: String,
+    pub service: Service,
     pub network: Network,
     pub story: Story,
     /// The longest duration of a slow call: longer than a visibility timeout.
@@ -62,12 +81,12 @@ pub(crate) struct Link {
 
 impl Link {
     /// Makes a call. Latency comes before and after its effect, so that a client may die in between.
-    async fn call<T, E: From<DependencyError> + std::fmt::Display>(
+    pub async fn call<T, E: From<DependencyError> + std::fmt::Display>(
         &self,
         name: impl Fn() -> String,
         work: impl Future<Output = Result<T, E>>,
     ) -> Result<T, E> {
-        let conditions = self.network.get();
+        let conditions = self.network.get(self.service);
         let happens = |probability: f64| probability > 0.0 && fastrand::f64() < probability;
         let latency = match happens(conditions.slow) {
             true => self.slow_call.mul_f64(fastrand::f64()),
@@ -251,7 +270,7 @@ impl std::fmt::Display for KeylessError {
     }
 }
 
-impl<P: Objects> Linked<P> {
+impl Linked<MemoryObjects> {
     async fn object_call<T>(
         &self,
         name: impl Fn() -> String,
@@ -262,7 +281,7 @@ impl<P: Objects> Linked<P> {
 }
 
 #[async_trait]
-impl<P: Objects> Objects for Linked<P> {
+impl Objects for Linked<MemoryObjects> {
     async fn get(&self, key: &str, most_bytes: u64) -> Result<Object, ObjectsError> {
         self.object_call(|| format!("objects.get {key}"), self.inner.get(key, most_bytes)).await
     }
@@ -273,6 +292,7 @@ impl<P: Objects> Objects for Linked<P> {
     }
 
     async fn delete(&self, key: &str) -> Result<(), ObjectsError> {
+        let _deletion = self.inner.begin_deletion();
         self.object_call(|| format!("objects.delete {key}"), self.inner.delete(key)).await
     }
 
@@ -314,8 +334,11 @@ impl Queue for Linked<MemoryQueue> {
     }
 
     async fn settle(&self, delivery: Delivery, settlement: Settlement) -> Result<(), QueueError> {
-        let (id, ending) = (delivery.id.clone(), settlement.clone());
-        self.link.call(|| format!("queue.settle {} {ending:?}", id.0), self.inner.settle(delivery, settlement)).await
+        let (settled, ending) = (delivery.clone(), settlement.clone());
+        let name = || format!("queue.settle {} {ending:?}", settled.id.0);
+        self.link.call(name, self.inner.settle(delivery, settlement)).await?;
+        self.inner.confirm_settlement(&settled);
+        Ok(())
     }
 
     async fn depth(&self) -> Result<QueueDepth, QueueError> {

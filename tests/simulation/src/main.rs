@@ -13,7 +13,7 @@ use std::{
 };
 
 use clap::Parser;
-use sparks_simulation::{Plan, Report, run, shrink};
+use sparks_simulation::{Contention, Crowd, Plan, Report, run, shrink};
 
 /// Simulate many workers, a platform and an operator with faults, and check that nothing is lost
 ///
@@ -22,6 +22,7 @@ use sparks_simulation::{Plan, Report, run, shrink};
 /// Examples:
 ///   cargo run --release -p sparks-simulation -- --deliveries 1000000
 ///   cargo run --release -p sparks-simulation -- --seed 42 --story
+///   cargo run --release -p sparks-simulation -- --crowd 200
 #[derive(Parser)]
 #[command(verbatim_doc_comment)]
 struct Args {
@@ -43,6 +44,9 @@ struct Args {
     /// The number of seeds that are run at once [default: the number of cores]; the result does not depend on it
     #[arg(long)]
     jobs: Option<NonZeroUsize>,
+    /// Instead of a drawn plan, let this many workers meet new faces only, and print how often they conflict
+    #[arg(long)]
+    crowd: Option<usize>,
 }
 
 /// The time between two lines of progress.
@@ -64,6 +68,9 @@ impl Tally {
 
 fn main() -> ExitCode {
     let args = Args::parse();
+    if let Some(workers) = args.crowd {
+        return meet(args.seed, workers);
+    }
     let mut tally = Tally { started: Instant::now(), runs: 0, deliveries: 0, failed: 0 };
     let first_failed = run_seeds(&args, &mut tally);
     if let Some(seed) = first_failed.filter(|_| !args.keep_going) {
@@ -132,6 +139,27 @@ fn count_in_order(args: &Args, tally: &mut Tally, reports: &mpsc::Receiver<(u64,
         }
     }
     first_failed
+}
+
+/// Lets workers meet new faces only, and prints how often they conflict.
+fn meet(seed: u64, workers: usize) -> ExitCode {
+    let mut is_violated = false;
+    for crowd in Crowd::ALL {
+        let report = run(&Plan::crowd(seed, workers, crowd), false);
+        let Contention { commits, identity_conflicts, photo_conflicts, new_persons, drained } = report.contention;
+        let photos = Plan::crowd_photos(workers);
+        println!(
+            "{workers} workers, {photos} photos, {crowd:?}: {new_persons} new persons, {:.2} conflicts per new person ({identity_conflicts} \
+             over persons, {photo_conflicts} over photos), {:.2} commits and {:.2} deliveries per photo, drained after {:.0} s",
+            identity_conflicts as f64 / new_persons.max(1) as f64,
+            commits as f64 / photos as f64,
+            report.deliveries as f64 / photos as f64,
+            drained.as_secs_f64(),
+        );
+        report.violations.iter().take(10).for_each(|violation| println!("{violation}"));
+        is_violated |= !report.violations.is_empty();
+    }
+    if is_violated { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
 
 /// Prints the shortest story of a failing seed.

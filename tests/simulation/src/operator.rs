@@ -4,12 +4,12 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use sparks_domain::{Event, EventId, MergeReason, PersonId, Projection};
 use sparks_engine::{
-    ConsolidationConfig, Consolidator, CpuPool, GalleryIndex, Maintenance, MergeError, Rebuilder, Store,
+    ConsolidationConfig, Consolidator, CpuPool, Failure, Maintenance, MergeError, Rebuilder, Redecision,
 };
 
 use crate::{
-    photo_content::{PhotoContent, scale},
-    worker::pipeline,
+    photo_content::{MODEL, OTHER_MODEL, PhotoContent, scale},
+    worker,
     world::{World, policy},
 };
 
@@ -20,8 +20,7 @@ impl Operator<'_> {
     async fn consolidator(&self) -> Result<Consolidator, MergeError> {
         let world = self.0;
         let store = Arc::new(world.store_for("operator"));
-        let index = Arc::new(GalleryIndex::load(Arc::clone(&store) as Arc<dyn Store>, 5).await?);
-        let pipeline = Arc::new(pipeline(world, "operator", Arc::clone(&index)));
+        let (pipeline, index) = worker::pipeline(world, "operator", MODEL).await?;
         let config = ConsolidationConfig {
             policy: policy(),
             scale,
@@ -70,9 +69,20 @@ impl Operator<'_> {
     pub async fn rebuild(&self) -> Result<(), MergeError> {
         let world = self.0;
         let store = Arc::new(world.store_for("rebuild"));
-        let clock = Arc::new(world.clock.clone());
+        let clock = world.clock_of_machine();
         let rebuilder = Rebuilder::new(store, clock, Projection::default(), "operator".into());
         rebuilder.run(true, |_| ()).await?;
+        Ok(())
+    }
+
+    /// Decides all photos again with the other model, and commits what has changed.
+    pub async fn redecide(&self) -> Result<(), Failure> {
+        let name = "redecide";
+        let (pipeline, index) = worker::pipeline(self.0, name, OTHER_MODEL).await?;
+        let store = Arc::new(self.0.store_for(name)) as Arc<dyn Maintenance>;
+        let redecision = Redecision { store, pipeline, index, scale, service: None, candidates: 5, jobs: 3 };
+        let survey = redecision.survey(|_| ()).await?;
+        redecision.run(&survey, true, |_| ()).await?;
         Ok(())
     }
 

@@ -53,6 +53,11 @@ impl PhotoContent {
         Some(Self { serial, faces, is_damaged })
     }
 
+    /// Returns the face in this box.
+    fn face_at(&self, bounds: FaceBox) -> Option<Look> {
+        (0..self.faces.len()).find(|n| place(*n) == bounds).map(|n| self.faces[n])
+    }
+
     /// Returns the variant of this name.
     pub fn variant(&self, name: &str) -> Vec<u8> {
         format!("{name} {self}").into_bytes()
@@ -98,9 +103,7 @@ impl ImageProcessor for SimulatedImageProcessor {
 
     fn crop(&self, pixels: &Pixels, bounds: FaceBox) -> Result<Vec<u8>, Rejection> {
         let content = readable(&pixels.rgb).map_err(|_| Rejection { code: RejectCode::Damaged, message: "".into() })?;
-        let at = |n: &usize| place(*n) == bounds;
-        let face = (0..content.faces.len()).find(at).map(|n| content.faces[n].to_string());
-        Ok(face.unwrap_or_default().into_bytes())
+        Ok(content.face_at(bounds).map(|look| look.to_string()).unwrap_or_default().into_bytes())
     }
 
     fn encode_jpeg(&self, pixels: &Pixels, _: usize) -> Result<Vec<u8>, Rejection> {
@@ -113,22 +116,30 @@ fn place(n: usize) -> FaceBox {
     FaceBox { x: (n % 50) as f32 / 50.0, y: (n / 50) as f32 / 50.0, width: 0.015, height: 0.015 }
 }
 
-/// Finds the faces that a photo says it shows.
-pub(crate) struct SimulatedAnalyzer;
+/// Returns the face in this box of an image.
+pub(crate) fn look_at(pixels: &Pixels, bounds: FaceBox) -> Option<Look> {
+    PhotoContent::parse(&pixels.rgb)?.face_at(bounds)
+}
 
-/// The model of simulated signatures.
-const MODEL: &str = "simulated";
+/// Finds the faces that a photo says it shows.
+pub(crate) struct SimulatedAnalyzer {
+    pub model: &'static str,
+}
+
+/// The models of simulated signatures: that of workers, and another one whose signatures are not comparable.
+pub(crate) const MODEL: &str = "simulated";
+pub(crate) const OTHER_MODEL: &str = "simulated-2";
 const DIMENSIONS: usize = 512;
 
-/// Returns the similarity scale of the model.
+/// Returns the similarity scale of the models.
 pub(crate) fn scale(model: &str) -> Option<Scale> {
-    (model == MODEL).then_some(Scale { median: 0.0, spread: 0.125, skew: 1.0 })
+    [MODEL, OTHER_MODEL].contains(&model).then_some(Scale { median: 0.0, spread: 0.125, skew: 1.0 })
 }
 
 #[async_trait]
 impl FaceAnalyzer for SimulatedAnalyzer {
     fn name(&self) -> &str {
-        MODEL
+        self.model
     }
 
     async fn analyze(&self, pixels: Arc<Pixels>) -> Result<Vec<DetectedFace>, AnalyzeError> {
@@ -139,18 +150,28 @@ impl FaceAnalyzer for SimulatedAnalyzer {
             quality: Quality { size: 100.0, sharpness: 1.0, turn: None },
             confidence: 1.0,
             attributes: BTreeMap::new(),
-            model: MODEL.into(),
-            signature: signature(*look, content.serial),
+            model: self.model.into(),
+            signature: signature(*look, content.serial, self.model),
         };
         Ok(content.faces.iter().enumerate().map(detect).collect())
     }
 }
 
-/// Returns the signature of a look: an axis of its own, and a little of another that differs from photo to photo.
-fn signature(look: Look, serial: u64) -> Option<Signature> {
+/// Returns the signature of a look: an axis of its own, and a little of another that differs from photo to photo. Where there are
+/// more looks than axes, a direction of its own, which differs from others by far in so many dimensions.
+fn signature(look: Look, serial: u64, model: &str) -> Option<Signature> {
     let mut vector = [0.0; DIMENSIONS];
     vector[serial as usize % DIMENSIONS] = 0.2;
-    vector[(look.identity * 2 + look.look) as usize % DIMENSIONS] = 1.0;
+    let axis = (look.identity * 2 + look.look) as usize;
+    if axis < DIMENSIONS {
+        vector[axis] = 1.0;
+    } else {
+        let mut rng = fastrand::Rng::with_seed((axis as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        vector.iter_mut().for_each(|x| *x += if rng.bool() { 1.0 } else { -1.0 });
+    }
+    if model == OTHER_MODEL {
+        vector.reverse();
+    }
     Signature::quantise(&vector)
 }
 
@@ -160,9 +181,11 @@ mod tests {
 
     #[test]
     fn looks_are_told_apart_by_far() {
-        let looks = || (0..10).flat_map(|identity| (0..2).map(move |look| Look { identity, look }));
+        let looks = || {
+            [0, 1, 2, 9, 300, 301, 599].into_iter().flat_map(|identity| (0..2).map(move |look| Look { identity, look }))
+        };
         for (a, b) in looks().flat_map(|a| looks().map(move |b| (a, b))) {
-            let similarity = signature(a, 1).zip(signature(b, 2)).map(|(a, b)| a.similarity(&b));
+            let similarity = signature(a, 1, MODEL).zip(signature(b, 2, MODEL)).map(|(a, b)| a.similarity(&b));
             let is_right =
                 similarity.is_some_and(|similarity| if a == b { similarity > 0.9 } else { similarity < 0.4 });
             assert!(is_right, "{a} and {b}: {similarity:?}");

@@ -2,7 +2,11 @@
 
 use std::{fmt, time::Duration};
 
-use crate::{link::Conditions, photo_content::Look};
+use crate::{
+    features::{Features, PlanSize},
+    link::{Conditions, Service},
+    photo_content::Look,
+};
 
 /// A whole run, drawn from a seed. Shorter plans are made from it to find the shortest that still fails.
 #[derive(Debug, Clone)]
@@ -16,6 +20,7 @@ pub struct Plan {
     pub(crate) index_lag: Duration,
     pub(crate) half_visible: Duration,
     pub(crate) duplicates: f64,
+    pub(crate) features: Features,
     pub(crate) steps: Vec<(Duration, Step)>,
 }
 
@@ -42,6 +47,12 @@ pub(crate) enum Step {
     Consolidate,
     /// The conditions of all calls change.
     Conditions(Conditions),
+    /// The conditions of the calls of one service change.
+    ServiceConditions(Service, Conditions),
+    /// A user of the platform uploads a profile picture, or another one.
+    Profile { user: u32, face: Look, is_damaged: bool, is_object_event: bool, delay: Duration },
+    /// The operator decides all photos again, and may be killed meanwhile.
+    Redecide { killed_after: Option<Duration> },
 }
 
 /// How the worker learns of an upload.
@@ -67,6 +78,8 @@ impl Plan {
         let mut steps: Vec<(Duration, Step)> = (0..rng.usize(12..60))
             .map(|_| (length.mul_f64(rng.f64()), draw_step(rng, photos, identities, has_faults)))
             .collect();
+        let (features, more) = Features::draw(seed, &PlanSize { length, identities, has_faults });
+        steps.extend(more);
         steps.sort_by_key(|(at, _)| *at);
         let choose = |rng: &mut fastrand::Rng, millis: u64| Duration::from_millis(if rng.bool() { millis } else { 0 });
         Self {
@@ -78,6 +91,7 @@ impl Plan {
             index_lag: choose(rng, 3000),
             half_visible: choose(rng, 40),
             duplicates: if rng.bool() { 0.02 } else { 0.0 },
+            features,
             steps,
         }
     }
@@ -121,7 +135,7 @@ fn draw_step(rng: &mut fastrand::Rng, photos: u64, identities: u32, has_faults: 
     }
 }
 
-fn draw_conditions(rng: &mut fastrand::Rng) -> Conditions {
+pub(crate) fn draw_conditions(rng: &mut fastrand::Rng) -> Conditions {
     let sometimes = |rng: &mut fastrand::Rng, most: f64| if rng.bool() { rng.f64() * most } else { 0.0 };
     Conditions {
         error: sometimes(rng, 0.03),
@@ -134,12 +148,14 @@ fn draw_conditions(rng: &mut fastrand::Rng) -> Conditions {
 
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { seed, workers, old_workers, slots, lanes, index_lag, half_visible, duplicates, steps } = self;
+        let Self { seed, workers, old_workers, slots, lanes, index_lag, half_visible, duplicates, features, steps } =
+            self;
         writeln!(
             f,
             "seed {seed}, {workers} workers ({old_workers} old) with {slots} slots, {lanes} lanes, index lag {index_lag:?},"
         )?;
         writeln!(f, "half of a transaction visible for {half_visible:?}, {duplicates} duplicates")?;
+        writeln!(f, "{features:?}")?;
         steps.iter().try_for_each(|(at, step)| writeln!(f, "{:>9.3} s  {step:?}", at.as_secs_f64()))
     }
 }

@@ -11,9 +11,11 @@ use sparks_domain::{Email, ImageId, Key, PhotoStatus, object_keys};
 use sparks_engine::{Clock, Content, Objects, PutMode, Store, Upload, upload_event};
 
 use crate::{
+    audit::Audit,
     memory::{MemoryObjects, MemoryQueue, MemoryStore},
     photo_content::{Look, PhotoContent},
     plan::Notice,
+    profile::ProfilePicture,
     story::Story,
 };
 
@@ -27,6 +29,7 @@ pub(crate) struct Platform {
     pub queue: MemoryQueue,
     pub clock: Arc<dyn Clock>,
     pub story: Story,
+    audit: Arc<Audit>,
     truth: Mutex<Truth>,
 }
 
@@ -34,6 +37,8 @@ pub(crate) struct Platform {
 struct Truth {
     /// The current content of each photo; `None` after its deletion.
     photos: BTreeMap<u64, Option<PhotoContent>>,
+    /// The last profile picture of each user.
+    profiles: BTreeMap<u32, ProfilePicture>,
     /// Every content that was ever uploaded, by its version.
     versions: BTreeMap<String, PhotoContent>,
     serial: u64,
@@ -54,8 +59,9 @@ impl Platform {
         queue: MemoryQueue,
         clock: Arc<dyn Clock>,
         story: Story,
+        audit: Arc<Audit>,
     ) -> Self {
-        Self { store, objects, queue, clock, story, truth: Mutex::default() }
+        Self { store, objects, queue, clock, story, audit, truth: Mutex::default() }
     }
 
     /// Returns the current content of each photo that exists, and `None` for each that was deleted.
@@ -76,14 +82,8 @@ impl Platform {
         if is_deleted && !self.is_deletion_done(photo).await {
             return;
         }
-        let content = {
-            let mut truth = self.truth();
-            truth.serial += 1;
-            let content = PhotoContent { serial: truth.serial, faces, is_damaged };
-            truth.photos.insert(photo, Some(content.clone()));
-            truth.versions.insert(MemoryObjects::version(content.to_string().as_bytes()), content.clone());
-            content
-        };
+        let content = self.new_version(faces, is_damaged);
+        self.truth().photos.insert(photo, Some(content.clone()));
         let (image, body) = (image(photo), content.to_string().into_bytes());
         self.story.tell(|| format!("platform: uploads {image} ({content})"));
         let upload = Upload {
@@ -112,6 +112,26 @@ impl Platform {
             let (key, row) = upload.row();
             self.store.change_row(&key, |existing| Some(existing.unwrap_or(row))).await;
         }
+    }
+
+    /// Returns the last profile picture of each user.
+    pub fn profiles(&self) -> BTreeMap<u32, ProfilePicture> {
+        self.truth().profiles.clone()
+    }
+
+    pub(super) fn set_profile(&self, user: u32, picture: ProfilePicture) {
+        self.truth().profiles.insert(user, picture);
+    }
+
+    /// Returns the content of a new upload, which is a version of its own.
+    pub(super) fn new_version(&self, faces: Vec<Look>, is_damaged: bool) -> PhotoContent {
+        let mut truth = self.truth();
+        truth.serial += 1;
+        let content = PhotoContent { serial: truth.serial, faces, is_damaged };
+        let version = MemoryObjects::version(content.to_string().as_bytes());
+        self.audit.uploaded(version.clone(), content.serial);
+        truth.versions.insert(version, content.clone());
+        content
     }
 
     /// Asks the worker to delete a photo.
@@ -150,7 +170,7 @@ impl Platform {
         }
     }
 
-    fn send(&self, body: &str, delay: Duration) {
+    pub(super) fn send(&self, body: &str, delay: Duration) {
         self.queue.send_after(body, delay);
         self.truth().messages.push(SentMessage { body: body.to_owned(), sent: self.clock.now() });
     }
@@ -176,7 +196,9 @@ impl Platform {
         let image = image(photo);
         let state = self.store.photo(&image).await.ok().flatten();
         let is_deleted = state.is_none_or(|state| state.status == PhotoStatus::Deleted);
-        is_deleted && self.queue.is_empty() && self.objects.body(&object_keys::original(&image, "jpg")).is_none()
+        let is_gone = self.objects.body(&object_keys::original(&image, "jpg")).is_none();
+        // A request to delete an object that is under way for a minute would delete the new one.
+        is_deleted && is_gone && self.queue.is_empty() && !self.objects.has_deletions()
     }
 
     fn truth(&self) -> MutexGuard<'_, Truth> {

@@ -5,16 +5,22 @@ use std::{sync::Arc, time::Duration};
 use async_trait::async_trait;
 use sparks_domain::{Position, Projection};
 use sparks_engine::{
-    Consumer, ConsumerConfig, CpuPool, GalleryIndex, LoopObserver, Maintenance, NoMeter, Pipeline, PipelineConfig,
-    Ports, PublishConfig, ReceiveLoop, RetryPolicy, StoreError,
+    Clock, Consumer, ConsumerConfig, CpuPool, CropLoader, EnrollmentMode, FaceIndex, GalleryIndex, LoopObserver,
+    Maintenance, NoMeter, Objects, Pipeline, PipelineConfig, Ports, PublishConfig, ReceiveLoop, RetryPolicy,
+    ServiceIndex, ServiceIndexConfig, Store, StoreError,
 };
 use tokio::sync::watch;
 
 use crate::{
-    photo_content::{SimulatedAnalyzer, SimulatedImageProcessor},
+    face_service::ServiceKind,
+    photo_content::{MODEL, SimulatedAnalyzer, SimulatedImageProcessor},
     platform::BUCKET,
     world::{VISIBILITY_TIMEOUT, World, policy},
 };
+
+/// How long a face service may not find a person: much longer than its lag and the differences of clocks together.
+const RECENT: Duration = Duration::from_secs(120);
+const MAX_BYTES: u64 = 1 << 20;
 
 /// Runs a worker for ever, from its start to an error, and again.
 pub(crate) async fn live(world: Arc<World>, name: String) {
@@ -26,9 +32,59 @@ pub(crate) async fn live(world: Arc<World>, name: String) {
     }
 }
 
+/// Returns the pipeline of a process on some machine, and the gallery that it searches.
+pub(crate) async fn pipeline(
+    world: &World,
+    name: &str,
+    model: &'static str,
+) -> Result<(Arc<Pipeline>, Arc<GalleryIndex>), StoreError> {
+    let store = Arc::new(world.store_for(name)) as Arc<dyn Store>;
+    let objects = Arc::new(world.objects_for(name)) as Arc<dyn Objects>;
+    let gallery = Arc::new(GalleryIndex::load(Arc::clone(&store), 5).await?);
+    let clock = world.clock_of_machine() as Arc<dyn Clock>;
+    let index: Arc<dyn FaceIndex> = match world.faces_for(name) {
+        None => Arc::clone(&gallery) as Arc<dyn FaceIndex>,
+        Some(faces) => {
+            let config = ServiceIndexConfig {
+                candidates: 5,
+                recent: RECENT,
+                threshold: policy().threshold,
+                gallery_threshold: (faces.inner.kind == ServiceKind::Pixels).then_some(policy().threshold),
+                enrollment_mode: match faces.inner.kind {
+                    ServiceKind::Signatures => EnrollmentMode::Signatures,
+                    ServiceKind::Pixels => EnrollmentMode::Pixels,
+                },
+            };
+            let (store, objects) = (Arc::clone(&store), Arc::clone(&objects));
+            let processor = Arc::new(SimulatedImageProcessor);
+            let crops = CropLoader::new(Arc::clone(&store), objects, processor, CpuPool::inline(), MAX_BYTES);
+            let gallery = Arc::clone(&gallery);
+            Arc::new(ServiceIndex::new(gallery, Arc::new(faces), store, crops, Arc::clone(&clock), config))
+        }
+    };
+    let ports = Ports {
+        objects,
+        index,
+        store,
+        image_processor: Arc::new(SimulatedImageProcessor),
+        analyzer: Arc::new(SimulatedAnalyzer { model }),
+        publisher: Arc::new(world.publisher_for(name)),
+        meter: Arc::new(NoMeter),
+        clock,
+    };
+    let config = PipelineConfig {
+        policy: policy(),
+        projection: Projection::default(),
+        max_bytes: MAX_BYTES,
+        actor: name.into(),
+        bucket: BUCKET.into(),
+        publish: PublishConfig { thumbnails: true, events: true },
+    };
+    Ok((Arc::new(Pipeline::new(ports, CpuPool::inline(), config)), gallery))
+}
+
 async fn run(world: &World, name: &str) -> Result<(), StoreError> {
-    let index = Arc::new(GalleryIndex::load(Arc::new(world.store_for(name)), 5).await?);
-    let pipeline = Arc::new(pipeline(world, name, Arc::clone(&index)));
+    let (pipeline, gallery) = pipeline(world, name, MODEL).await?;
     let config = ConsumerConfig {
         visibility_timeout: VISIBILITY_TIMEOUT,
         retry_policy: RetryPolicy { max_attempts: 1000, prerequisite_timeout: Duration::from_secs(3600) },
@@ -45,7 +101,7 @@ async fn run(world: &World, name: &str) -> Result<(), StoreError> {
     let ended = tokio::select! {
         biased;
         ended = receive_loop.run(stop) => ended,
-        () = follow_log(world, &index) => Ok(()),
+        () = follow_log(world, &gallery) => Ok(()),
     };
     world.story.tell(|| format!("{name}: ended: {ended:?}"));
     Ok(())
@@ -53,38 +109,15 @@ async fn run(world: &World, name: &str) -> Result<(), StoreError> {
 
 /// Applies new events to the gallery every second, as the background tasks of a worker do. A read that would return nothing is
 /// left out.
-async fn follow_log(world: &World, index: &GalleryIndex) {
+async fn follow_log(world: &World, gallery: &GalleryIndex) {
     let mut read = Position::default();
     loop {
         tokio::time::sleep(Duration::from_secs(1)).await;
         let heads = world.store.heads().await.unwrap_or_default();
-        if heads != read && index.catch_up().await.is_ok() {
+        if heads != read && gallery.catch_up().await.is_ok() {
             read = heads;
         }
     }
-}
-
-/// Builds the pipeline of a client of the services.
-pub(crate) fn pipeline(world: &World, name: &str, index: Arc<GalleryIndex>) -> Pipeline {
-    let ports = Ports {
-        objects: Arc::new(world.objects_for(name)),
-        index,
-        store: Arc::new(world.store_for(name)),
-        image_processor: Arc::new(SimulatedImageProcessor),
-        analyzer: Arc::new(SimulatedAnalyzer),
-        publisher: Arc::new(world.publisher_for(name)),
-        meter: Arc::new(NoMeter),
-        clock: Arc::new(world.clock.clone()),
-    };
-    let config = PipelineConfig {
-        policy: policy(),
-        projection: Projection::default(),
-        max_bytes: 1 << 20,
-        actor: name.into(),
-        bucket: BUCKET.into(),
-        publish: PublishConfig { thumbnails: true, events: true },
-    };
-    Pipeline::new(ports, CpuPool::inline(), config)
 }
 
 struct Endless;

@@ -9,6 +9,7 @@ use std::{
     time::Duration,
 };
 
+use aws_sdk_sqs::types::MessageAttributeValue;
 use sparks_aws::{QueueUrls, SqsQueue, Timing};
 use sparks_engine::{Cause, DeadLetters, Queue, QueueDepth, Settlement};
 use sparks_tests::{
@@ -183,4 +184,40 @@ async fn a_dead_letter_that_aws_moves_back_is_delivered() {
     assert_eq!((&delivery.id, delivery.body.as_str()), (&id, "m"));
     queue.settle(delivery, Settlement::Acknowledge).await.unwrap();
     assert_eq!(queue.list(None, 10).await.unwrap().len(), 0, "it is leased by the test");
+}
+
+/// Copies of the previous release have no number. One may be the only copy that is left, even if this process knows a later one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_copy_without_a_number_is_never_taken_for_a_replaced_one() {
+    let emulator = Emulator::start().await;
+    let proxy = Proxy::start(&emulator.endpoint()).await;
+    let urls = emulator.queues(MAX_CRASHES).await;
+    let queue = queue(&proxy, &urls, 60).await;
+    queue.send("m", "1").await.unwrap();
+    for _ in 0..2 {
+        let delivery = queue.receive(1).await.unwrap().remove(0);
+        queue.settle(delivery, Settlement::Defer(Duration::ZERO)).await.unwrap();
+    }
+    let copy = queue.receive(1).await.unwrap().remove(0);
+    // As the previous release defers it: with ID, time and attempts alone.
+    let client = emulator.connect().await.sqs();
+    let attribute = |kind: &str, value: String| {
+        MessageAttributeValue::builder().data_type(kind).string_value(value).build().unwrap()
+    };
+    let send = client.send_message().queue_url(&urls.work).message_body(&copy.body);
+    let send = send
+        .message_attributes("sparks.id", attribute("String", copy.id.0.clone()))
+        .message_attributes("sparks.sent", attribute("Number", copy.sent.as_millis().to_string()))
+        .message_attributes("sparks.receives", attribute("Number", "0".into()));
+    send.send().await.unwrap();
+    client.delete_message().queue_url(&urls.work).receipt_handle(&copy.receipt).send().await.unwrap();
+
+    for _ in 0..2 {
+        let delivery = queue.receive(1).await.unwrap().pop().expect("the copy is delivered");
+        assert_eq!((&delivery.id, delivery.receives), (&copy.id, 1));
+        queue.settle(delivery, Settlement::Defer(Duration::ZERO)).await.unwrap();
+    }
+    let delivery = queue.receive(1).await.unwrap().pop().expect("and so are copies of it");
+    queue.settle(delivery, Settlement::Acknowledge).await.unwrap();
+    assert_eq!(queue.depth().await.unwrap(), QueueDepth::default());
 }

@@ -28,9 +28,7 @@ impl From<StoreError> for AnyError {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::Dependency(error) => Self(error),
-            StoreError::Unreadable(message) | StoreError::UnreadableLog(message) | StoreError::Refused(message) => {
-                Self(DependencyError::Unavailable(message))
-            }
+            other => Self(DependencyError::Unavailable(other.to_string())),
         }
     }
 }

@@ -141,6 +141,7 @@ pub fn describe(event: &Event) -> String {
         }
         Event::PersonReinstated(e) => format!("reinstated: {} crop {}", e.person, e.face.n),
         Event::PersonPictured(e) => format!("pictured: {} crop {}", e.person, e.face.n),
+        Event::LevelRaised(e) => format!("raised: level {}", e.level),
         Event::NumbersReserved(e) => format!("reserved: up to {}", e.up_to),
         Event::PersonAdopted(e) => format!("adopted: {}", e.person),
         Event::PhotoAdopted(e) => {

@@ -5,10 +5,10 @@ use std::{collections::BTreeMap, fs};
 use serde_json::{Value, json};
 use sparks_domain::{
     AdoptedTagging, Allocation, Attributes, Candidate, CropAnalysis, CropFace, DeletionCause, Event, Evidence, Face,
-    FaceId, FacesReviewed, ImageId, MergeReason, MergeUndone, NumbersReserved, Origin, PersonAdopted, PersonPictured,
-    PersonReinstated, PersonRenamed, PersonsAllocated, PersonsForgotten, PersonsMerged, PhotoAdopted, PhotoDeleted,
-    PhotoProcessed, PhotoRejected, ProfileProcessed, Quality, RejectCode, Rejection, ReviewedFace, Seq, SourceObject,
-    TakenAt, Timestamp, UnreadableEvent, Variant, Variants, Verdict, Version,
+    FaceId, FacesReviewed, ImageId, Level, LevelRaised, MergeReason, MergeUndone, NumbersReserved, Origin,
+    PersonAdopted, PersonPictured, PersonReinstated, PersonRenamed, PersonsAllocated, PersonsForgotten, PersonsMerged,
+    PhotoAdopted, PhotoDeleted, PhotoProcessed, PhotoRejected, ProfileProcessed, Quality, RejectCode, Rejection,
+    ReviewedFace, Seq, SourceObject, TakenAt, Timestamp, UnreadableEvent, Variant, Variants, Verdict, Version,
 };
 
 use crate::{
@@ -261,7 +261,11 @@ fn photo_adopted(rich: bool) -> PhotoAdopted {
     }
 }
 
-pub fn every_event(rich: bool) -> [Event; 15] {
+fn level_raised() -> LevelRaised {
+    LevelRaised { v: Version, level: Level(2), identity_seq: Seq(49) }
+}
+
+pub fn every_event(rich: bool) -> [Event; 16] {
     [
         Event::PhotoProcessed(photo_processed(rich)),
         Event::PhotoRejected(photo_rejected(rich)),
@@ -278,6 +282,7 @@ pub fn every_event(rich: bool) -> [Event; 15] {
         Event::NumbersReserved(numbers_reserved()),
         Event::PersonAdopted(person_adopted(rich)),
         Event::PhotoAdopted(photo_adopted(rich)),
+        Event::LevelRaised(level_raised()),
     ]
 }
 
@@ -321,7 +326,7 @@ fn every_golden_file_reads_as_its_event() {
 fn every_golden_file_round_trips() {
     let files = fs::read_dir(golden_file::path("events")).unwrap().map(|entry| entry.unwrap().file_name());
     let files: Vec<String> = files.map(|name| name.into_string().unwrap()).collect();
-    assert!(files.len() >= 32, "{files:?}");
+    assert!(files.len() >= 34, "{files:?}");
     for name in files {
         let event_type = name.split('.').next().unwrap();
         let written = golden_file::read(&format!("events/{name}"));
@@ -413,6 +418,7 @@ fn event_ids_never_change() {
             "NumbersReserved 66d2996a-5985-5d07-a88e-6926bb6d30a1",
             "PersonAdopted 7af6fb75-c77e-52ac-acd6-b015c2d7b8ef",
             "PhotoAdopted 840d9a17-f8f5-5a87-86a6-ed871576e0f8",
+            "LevelRaised 6e9c922d-82f0-59c8-aa06-4c3cb3db8607",
         ]
     );
 }

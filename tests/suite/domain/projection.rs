@@ -230,6 +230,7 @@ fn every_event_type_changes_exactly_the_rows_of_its_table_entry() {
             "NumbersReserved: COUNTER",
             "PersonAdopted: PERSON",
             "PhotoAdopted: IMAGE TAGGING",
+            "LevelRaised: ",
         ]
     );
 }

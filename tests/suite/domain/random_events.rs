@@ -4,10 +4,11 @@ use proptest::{collection::vec, option, prelude::*};
 use serde_json::{Value, json};
 use sparks_domain::{
     AdoptedTagging, Allocation, Attributes, Candidate, CropAnalysis, CropFace, DeletionCause, Email, Event, EventId,
-    Evidence, Face, FaceBox, FaceId, FacesReviewed, ImageId, MergeReason, MergeUndone, NumbersReserved, Origin,
-    PersonAdopted, PersonId, PersonPictured, PersonReinstated, PersonRenamed, PersonsAllocated, PersonsForgotten,
-    PersonsMerged, PhotoAdopted, PhotoDeleted, PhotoProcessed, PhotoRejected, Point, ProfileProcessed, Quality,
-    RejectCode, Rejection, ReviewedFace, Seq, SourceObject, TakenAt, Timestamp, Variant, Variants, Verdict, Version,
+    Evidence, Face, FaceBox, FaceId, FacesReviewed, ImageId, Level, LevelRaised, MergeReason, MergeUndone,
+    NumbersReserved, Origin, PersonAdopted, PersonId, PersonPictured, PersonReinstated, PersonRenamed,
+    PersonsAllocated, PersonsForgotten, PersonsMerged, PhotoAdopted, PhotoDeleted, PhotoProcessed, PhotoRejected,
+    Point, ProfileProcessed, Quality, RejectCode, Rejection, ReviewedFace, Seq, SourceObject, TakenAt, Timestamp,
+    Variant, Variants, Verdict, Version,
 };
 
 pub fn event() -> impl Strategy<Value = Event> {
@@ -26,6 +27,9 @@ pub fn event() -> impl Strategy<Value = Event> {
         1 => person_pictured().prop_map(Event::PersonPictured),
         1 => any::<(u32, u64)>().prop_map(|(up_to, seq)| {
             Event::NumbersReserved(NumbersReserved { v: Version, up_to, identity_seq: Seq(seq) })
+        }),
+        1 => (0..=Level::MAX.0, any::<u64>()).prop_map(|(level, seq)| {
+            Event::LevelRaised(LevelRaised { v: Version, level: Level(level), identity_seq: Seq(seq) })
         }),
         1 => person_adopted().prop_map(Event::PersonAdopted),
         1 => photo_adopted().prop_map(Event::PhotoAdopted),

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use sparks_domain::{
-    Attributes, Event, FaceId, ImageId, Item, Key, Lane, Mutation, PersonId, PhotoState, Position, Presence,
+    Attributes, Event, FaceId, ImageId, Item, Key, Lane, Level, Mutation, PersonId, PhotoState, Position, Presence,
     RecordedEvent, Seq,
 };
 use sparks_engine::{
@@ -70,6 +70,8 @@ pub enum Defect {
     DropsRepairs,
     SharesCheckpoints,
     DropsCheckpoints,
+    IgnoresLevel,
+    ForgetsLevel,
 }
 
 /// A store with a defect.
@@ -106,6 +108,7 @@ impl BrokenStore {
                 let counter = self.inner.identity(Seq(u64::MAX >> 1)).await?.counter;
                 commit.identity.iter_mut().for_each(|identity| identity.counter = counter);
             }
+            Defect::IgnoresLevel => commit.level = Level::FIRST,
             Defect::LosesSignatures => commit.signatures.clear(),
             Defect::TruncatesFaces => commit.signatures.truncate(331),
             Defect::TruncatesErasure => commit.erased.faces.truncate(50),
@@ -222,6 +225,7 @@ impl Store for BrokenStore {
             Defect::ReturnsAllEventsAsIdentity => {
                 tail.events = self.inner.read_log(&Position::at(Lane::IDENTITY, after), usize::MAX).await?;
             }
+            Defect::ForgetsLevel => tail.level = Level::FIRST,
             Defect::TruncatesIdentityTail => tail.events.truncate(10),
             _ => {}
         }
@@ -313,7 +317,7 @@ impl Store for BrokenStore {
 }
 
 /// Each defect and the checks that must fail.
-const DETECTED_BY: [(Defect, &[&str]); 40] = [
+const DETECTED_BY: [(Defect, &[&str]); 42] = [
     (Defect::IgnoresPhotoGuard, &["a_photo_is_committed_once", "a_changed_photo_state_rolls_the_commit_back"]),
     (
         Defect::IgnoresIdentityGuard,
@@ -362,6 +366,8 @@ const DETECTED_BY: [(Defect, &[&str]); 40] = [
     (Defect::CheckWritesEvent, &["check_succeeds_and_changes_nothing"]),
     (Defect::TruncatesFaces, &["a_photo_may_have_four_hundred_faces", "a_photo_may_have_a_thousand_faces"]),
     (Defect::TruncatesLargeEvents, &["an_event_may_have_a_megabyte"]),
+    (Defect::IgnoresLevel, &["a_form_above_the_level_is_never_written"]),
+    (Defect::ForgetsLevel, &["the_level_rises_with_its_event_and_never_falls"]),
     (Defect::TruncatesErasure, &["faces_of_the_most_photos_are_erased_at_once"]),
 ];
 

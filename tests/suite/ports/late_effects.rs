@@ -164,6 +164,7 @@ async fn a_crash_after_a_reinstatement_loses_no_crop() {
         let start = async |backend: &Embedded| Worker::start(backend, &plan).await.unwrap();
         let (worker, new) = forgotten_while_a_photo_waits(&folder, start).await;
         worker.drain(&open(&folder)).await.unwrap_err();
+        drop(worker); // its lease ends with its handles
         let backend = open(&folder);
         send(&backend, upload_message(&new)).await;
         drain(&backend).await;

@@ -10,10 +10,11 @@ use std::{
 use sparks_engine::StoreError;
 
 use crate::{
-    FileObjects, FilePublisher, FolderPlatformClient, PublishedRetention, QueueConfig, SqliteQueue, SqliteStore,
-    UploadSubmitter,
+    FileObjects, FilePublisher, FolderPlatformClient, FolderWorkers, PublishedRetention, QueueConfig, SqliteQueue,
+    SqliteStore, UploadSubmitter,
     database::{Database, DatabaseError},
     durable_files,
+    folder_level::FolderLevel,
     process_registry::{ProcessLock, ProcessRegistry},
     sqlite_queue,
 };
@@ -32,6 +33,8 @@ pub struct Embedded {
     pub platform: Arc<FolderPlatformClient>,
     /// Event notifications, appended to a file.
     pub publisher: Arc<FilePublisher>,
+    /// The other processes that use the folder.
+    pub workers: Arc<FolderWorkers>,
 }
 
 /// Configuration of a data folder.
@@ -109,8 +112,10 @@ impl Embedded {
         FileObjects::remove_stale(&folder.join("tmp"), &processes).map_err(io(&folder.join("tmp")))?;
         drop(setup_lock);
         let objects = Arc::new(FileObjects::new(folder.join("objects"), folder.join("tmp"), process.name()));
+        let level = FolderLevel::new(lock, processes.clone());
         Ok(Self {
-            store: Arc::new(SqliteStore::new(connection.clone(), log_reader)),
+            store: Arc::new(SqliteStore::new(connection.clone(), log_reader, level)),
+            workers: Arc::new(FolderWorkers::new(processes.clone(), process.name())),
             platform: Arc::new(FolderPlatformClient::new(connection.clone(), Arc::clone(&objects))),
             objects,
             queue: Arc::new(SqliteQueue::new(connection.clone(), process, processes, config.queue)),
@@ -127,7 +132,7 @@ fn remedy(error: DatabaseError) -> &'static str {
         error => match StoreError::from(error) {
             StoreError::Dependency(_) => "make sure that the disk is mounted, writable and not full, then retry",
             StoreError::UnreadableLog(_) => "use a newer sparks, or name another folder with --data",
-            StoreError::Unreadable(_) | StoreError::Refused(_) => {
+            StoreError::Unreadable(_) | StoreError::Refused(_) | StoreError::LevelTooLow { .. } => {
                 "restore it from a backup, or name another folder with --data"
             }
         },

@@ -7,9 +7,13 @@ use std::{
 };
 
 use rusqlite::{Connection, OpenFlags};
-use sparks_engine::{Finding, UnadoptedTable};
+use sparks_engine::{Finding, LogStatus, UnadoptedTable, readable_level};
 
-use crate::{database::SCHEMA, process_registry::ProcessRegistry};
+use crate::{
+    database::{DatabaseError, SCHEMA},
+    event_log,
+    process_registry::ProcessRegistry,
+};
 
 /// Checks whether a worker can use a data folder.
 pub struct Doctor {
@@ -64,7 +68,7 @@ impl Doctor {
         }
     }
 
-    fn check_database(&self) -> Result<Vec<Finding>, rusqlite::Error> {
+    fn check_database(&self) -> Result<Vec<Finding>, DatabaseError> {
         let path = self.folder.join("sparks.db");
         let database = Connection::open_with_flags(&path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
         let schema: i64 = database.pragma_query_value(None, "user_version", |row| row.get(0))?;
@@ -93,7 +97,17 @@ impl Doctor {
                 true => Finding::fail(check, UnadoptedTable { counter: counter as u32 }, UnadoptedTable::REMEDY),
                 false => Finding::ok(check, "none"),
             },
+            self.check_level(&database)?,
         ])
+    }
+
+    fn check_level(&self, database: &Connection) -> Result<Finding, DatabaseError> {
+        let level = event_log::level(database)?;
+        let workers = ProcessRegistry::new(self.folder.join("owners")).workers();
+        Ok(match readable_level(level) {
+            Ok(level) => LogStatus { level, workers }.finding(),
+            Err(error) => Finding::fail("reader level of the event log", error, "use a newer sparks"),
+        })
     }
 
     fn processes(&self) -> Finding {

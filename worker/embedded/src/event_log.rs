@@ -1,7 +1,7 @@
 //! The event log, its heads and the photo states in SQLite.
 
-use rusqlite::{OptionalExtension, Row, Transaction, params};
-use sparks_domain::{Event, ImageId, Lane, PhotoState, RecordedEvent, Seq, Timestamp};
+use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
+use sparks_domain::{Event, ImageId, Lane, Level, PhotoState, RecordedEvent, Seq, Timestamp};
 use sparks_engine::Commit;
 
 use crate::database::DatabaseError;
@@ -31,6 +31,9 @@ pub(crate) fn append(tx: &Transaction<'_>, commit: &Commit) -> Result<Vec<Record
             is_identity
         ])?;
         identity = is_identity.then_some(seq).or(identity);
+        if let Event::LevelRaised(raised) = event {
+            set_level(tx, raised.level)?;
+        }
         let (lane, actor) = (Lane::IDENTITY, commit.actor.clone());
         recorded.push(RecordedEvent { lane, seq, id, actor, when, event: event.clone() });
     }
@@ -50,6 +53,18 @@ pub(crate) fn head(tx: &Transaction<'_>, lane: &str) -> Result<Seq, DatabaseErro
 /// Sets the last sequence number of a lane or checkpoint.
 pub(crate) fn set_head(tx: &Transaction<'_>, lane: &str, seq: Seq) -> Result<(), DatabaseError> {
     tx.prepare_cached("UPDATE heads SET seq = ? WHERE lane = ?")?.execute(params![number(seq), lane])?;
+    Ok(())
+}
+
+/// Returns the reader level of the log. Kept beside the heads, where releases without levels ignore it; absent at the first level.
+pub(crate) fn level(tx: &Connection) -> Result<Level, DatabaseError> {
+    let mut level = tx.prepare_cached("SELECT seq FROM heads WHERE lane = 'LEVEL'")?;
+    let level: Option<u32> = level.query_row([], |row| row.get(0)).optional()?;
+    Ok(level.map_or(Level::FIRST, Level))
+}
+
+fn set_level(tx: &Transaction<'_>, Level(level): Level) -> Result<(), DatabaseError> {
+    tx.execute("INSERT OR REPLACE INTO heads (lane, seq) VALUES ('LEVEL', ?)", [level])?;
     Ok(())
 }
 

@@ -4,12 +4,16 @@
 use std::{
     collections::BTreeSet,
     fs::{self, File, TryLockError},
-    io,
+    io::{self, Write},
     path::PathBuf,
     process,
     sync::{Arc, Mutex, PoisonError},
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
+
+use serde_json::{Value, json};
+use sparks_domain::Level;
+use sparks_engine::{Clock, SystemClock, WorkerAnnouncement};
 
 /// Suffix of a lock file that is not locked yet.
 const UNREGISTERED: &str = ".new";
@@ -71,6 +75,23 @@ impl ProcessRegistry {
         names.filter(|name| !name.ends_with(UNREGISTERED) && !self.has_ended(name)).collect()
     }
 
+    /// Returns the running processes with their release, which they write into their lock file. Earlier releases left it empty.
+    pub fn workers(&self) -> Vec<WorkerAnnouncement> {
+        let worker = |id: String| {
+            let registration = fs::read_to_string(self.folder.join(&id)).unwrap_or_default();
+            let registration: Value = serde_json::from_str(&registration).unwrap_or_default();
+            let level = registration["level"].as_u64().and_then(|level| u32::try_from(level).ok());
+            WorkerAnnouncement {
+                host: format!("process {}", id.split('-').next().unwrap_or_default()),
+                id,
+                version: registration["version"].as_str().unwrap_or("before 0.2.0").to_owned(),
+                level: level.map_or(Level::FIRST, Level),
+                seen: SystemClock.now(),
+            }
+        };
+        self.running().into_iter().map(worker).collect()
+    }
+
     /// Removes the files of processes that ended during their registration.
     fn remove_stale(&self) {
         let files = fs::read_dir(&self.folder).into_iter().flatten().flatten();
@@ -97,8 +118,10 @@ impl ProcessLock {
         // Locked before it gets its final name, so that an unlocked file always means that its process has ended.
         processes.remove_stale();
         let unregistered = processes.folder.join(format!("{name}{UNREGISTERED}"));
-        let lock = File::create_new(&unregistered)?;
+        let mut lock = File::create_new(&unregistered)?;
         lock.lock()?;
+        let registration = json!({ "version": env!("CARGO_PKG_VERSION"), "level": Level::MAX });
+        lock.write_all(registration.to_string().as_bytes())?;
         fs::rename(unregistered, processes.folder.join(&name))?;
         Ok(Self { name, _lock: lock })
     }

@@ -8,12 +8,14 @@ use sparks_domain::{
 };
 use sparks_engine::{
     Commit, CommitError, DecidedFace, IdentityTail, Page, PhotoGuard, Query, Store, StoreError, StoredFace,
-    TemplateScope, Templates,
+    TemplateScope, Templates, readable_level,
 };
 
 use crate::{
     database::{Database, DatabaseError, Durability},
-    event_log, face_rows, item_rows,
+    event_log, face_rows,
+    folder_level::FolderLevel,
+    item_rows,
 };
 
 /// Table, event log and signatures in one SQLite file.
@@ -21,19 +23,20 @@ pub struct SqliteStore {
     pub(crate) database: Database,
     /// A second connection, to read the event log while the first writes.
     pub(crate) log_reader: Database,
+    level: FolderLevel,
 }
 
 impl SqliteStore {
-    pub(crate) fn new(database: Database, log_reader: Database) -> Self {
-        Self { database, log_reader }
+    pub(crate) fn new(database: Database, log_reader: Database, level: FolderLevel) -> Self {
+        Self { database, log_reader, level }
     }
 }
 
 #[async_trait]
 impl Store for SqliteStore {
     async fn commit(&self, commit: &Commit) -> Result<Vec<RecordedEvent>, CommitError> {
-        let commit = commit.clone();
-        self.database.write(Durability::PowerLoss, move |tx| write_commit(tx, &commit)).await
+        let (commit, level) = (commit.clone(), self.level.clone());
+        self.database.write(Durability::PowerLoss, move |tx| write_commit(tx, &commit, &level)).await
     }
 
     fn has_serial_commits(&self) -> bool {
@@ -47,10 +50,15 @@ impl Store for SqliteStore {
 
     async fn identity(&self, after: Seq) -> Result<IdentityTail, StoreError> {
         let read = move |tx: &Transaction<'_>| {
-            Ok((event_log::read_identity(tx, after)?, event_log::head(tx, "IDENTITY")?, counter(tx)?))
+            let (events, seq) = (event_log::read_identity(tx, after)?, event_log::head(tx, "IDENTITY")?);
+            Ok((events, seq, counter(tx)?, event_log::level(tx)?))
         };
-        let then = |(rows, seq, counter)| Ok(IdentityTail { events: event_log::parse(rows)?, seq, counter });
-        self.database.read_then(read, then).await
+        let then =
+            |(rows, seq, counter, level)| Ok(IdentityTail { events: event_log::parse(rows)?, seq, counter, level });
+        let tail: Result<IdentityTail, StoreError> = self.database.read_then(read, then).await;
+        let tail = tail?;
+        readable_level(tail.level)?;
+        Ok(tail)
     }
 
     async fn read_log(&self, after: &Position, most: usize) -> Result<Vec<RecordedEvent>, StoreError> {
@@ -113,7 +121,7 @@ impl Store for SqliteStore {
 }
 
 /// Checks the conditions, then writes events, signatures and rows.
-fn write_commit(tx: &Transaction<'_>, commit: &Commit) -> Result<Vec<RecordedEvent>, CommitError> {
+fn write_commit(tx: &Transaction<'_>, commit: &Commit, level: &FolderLevel) -> Result<Vec<RecordedEvent>, CommitError> {
     if let Some(photo) = &commit.photo
         && !is_photo_unchanged(tx, photo)?
     {
@@ -124,6 +132,7 @@ fn write_commit(tx: &Transaction<'_>, commit: &Commit) -> Result<Vec<RecordedEve
     {
         return Err(CommitError::IdentityMoved);
     }
+    level.raise_for(tx, commit)?;
     let recorded = event_log::append(tx, commit)?;
     if let Some(photo) = &commit.photo {
         event_log::update_state(tx, &photo.image, photo.before.clone(), &recorded)?;

@@ -70,6 +70,23 @@ impl Measurements {
         self.usage.iter().map(|usage| usage.peak).max().unwrap_or_default()
     }
 
+    /// Returns how fast the memory of all workers grows in the second half of the time in which messages are sent, in bytes per
+    /// minute: the slope of the line that fits the samples best (least squares). `None` if there are too few samples.
+    pub fn memory_growth(&self) -> Option<f64> {
+        let all = self.samples.last()?.sent;
+        let sending = self.samples.iter().filter(|sample| !sample.usage.is_empty() && sample.sent < all);
+        let points: Vec<(f64, f64)> = sending.map(|sample| (sample.at / 60.0, sample.memory() as f64)).collect();
+        let points = &points[points.len() / 2..];
+        let count = points.len() as f64;
+        let (mean_time, mean_memory) =
+            points.iter().fold((0.0, 0.0), |(t, m), (time, memory)| (t + time / count, m + memory / count));
+        let (covariance, variance) = points.iter().fold((0.0, 0.0), |(covariance, variance), (time, memory)| {
+            let distance = time - mean_time;
+            (covariance + distance * (memory - mean_memory), variance + distance * distance)
+        });
+        (points.len() >= 10 && variance > 0.0).then(|| covariance / variance)
+    }
+
     /// Returns the highest number of messages in the queue.
     pub fn max_queue_depth(&self) -> u64 {
         self.samples.iter().map(Sample::queue_depth).max().unwrap_or_default()
@@ -87,7 +104,7 @@ impl Measurements {
                 "leased": sample.leased,
                 "delayed": sample.delayed,
                 "cpu_seconds": rounded(sample.usage.iter().map(|usage| usage.cpu).sum()),
-                "memory_bytes": sample.usage.iter().map(|usage| usage.memory).sum::<u64>(),
+                "memory_bytes": sample.memory(),
             })
         };
         json!({
@@ -104,6 +121,7 @@ impl Measurements {
             "not_yet": self.counters.as_ref().map(|counters| counters.not_yet),
             "conflicts": self.counters.as_ref().map(|counters| counters.conflicts),
             "cpu_seconds": rounded(self.cpu_seconds()),
+            "memory_bytes_per_minute": self.memory_growth().map(f64::round),
             "queue_deepest": self.max_queue_depth(),
             "workers": self.usage.iter().map(workers).collect::<Vec<_>>(),
             "samples": self.samples.iter().map(sample).collect::<Vec<_>>(),
@@ -132,6 +150,22 @@ mod tests {
         assert_eq!([of(50.0), of(90.0), of(99.0), of(100.0)], [Some(100.0), Some(180.0), Some(198.0), Some(200.0)]);
         assert_eq!((of(0.0), percentile(&[7.0], 50.0), percentile(&[], 50.0)), (Some(1.0), Some(7.0), None));
         assert_eq!(percentile(&[1.0, 2.0, 3.0], 99.0), Some(3.0));
+    }
+
+    #[test]
+    fn memory_growth_is_that_of_the_second_half() {
+        // 2 MB a second while the worker starts, then 1 kB a second.
+        let memory = |second: u64| if second < 50 { second * 2_000_000 } else { 100_000_000 + second * 1000 };
+        let sample = |second: u64| Sample {
+            at: second as f64,
+            sent: second,
+            usage: vec![ProcessUsage { memory: memory(second), ..ProcessUsage::default() }],
+            ..Sample::default()
+        };
+        let samples: Vec<Sample> = (0..=100).map(sample).collect();
+        let growth = |samples| Measurements { samples, ..Measurements::default() }.memory_growth();
+        assert_eq!(growth(samples.clone()).map(f64::round), Some(60_000.0));
+        assert_eq!(growth(samples[..12].to_vec()), None, "too few samples");
     }
 
     #[test]

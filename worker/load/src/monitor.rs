@@ -35,6 +35,11 @@ impl Sample {
     pub fn queue_depth(&self) -> u64 {
         self.waiting + self.leased + self.delayed
     }
+
+    /// Returns the resident bytes of all workers and their decoder processes.
+    pub fn memory(&self) -> u64 {
+        self.usage.iter().map(|usage| usage.memory).sum()
+    }
 }
 
 /// Samples the progress of a run.

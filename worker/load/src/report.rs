@@ -63,6 +63,9 @@ impl LoadReport {
             let peak = measured.peak_memory() as f64 / 1e6;
             rows.push(("peak memory of a worker", format!("up to {peak:.0} MB with its decoder processes")));
         }
+        if let Some(growth) = measured.memory_growth() {
+            rows.push(("growth of memory", format!("{:.0} kB a minute in the second half, all workers", growth / 1e3)));
+        }
         rows
     }
 

@@ -1,6 +1,6 @@
 //! Arguments of the commands that read the event log and what is published from it.
 
-use clap::Args;
+use clap::{Args, Subcommand};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -13,6 +13,40 @@ pub struct EventsArgs {
     /// Print only events after this sequence number
     #[arg(long, value_name = "SEQ", default_value_t = 0)]
     pub after: u64,
+}
+
+#[derive(Debug, Args)]
+pub struct LogArgs {
+    #[command(subcommand)]
+    pub action: LogAction,
+}
+
+#[derive(Debug, Clone, Copy, Subcommand)]
+pub enum LogAction {
+    /// Show the reader level and the workers, or raise the level
+    ///
+    /// Events and stored forms of a new release are written only once the level of the log allows them, so that workers of
+    /// the earlier release can read everything during a rolling upgrade. Raise the level after the last worker was
+    /// upgraded. It cannot be lowered: workers of earlier releases stop when they meet the raise.
+    #[command(after_help = "\
+A data folder raises its own level when it has to.
+
+The exit code is 1, and nothing is changed, if a worker that was seen recently is too old.
+
+Examples:
+  sparks log level --config aws.toml       the level, and which workers are too old for the next
+  sparks log level 2 --config aws.toml     raise the level, once all workers are upgraded
+  sparks log level --json | jq '.workers[] | select(.too_old)'")]
+    Level(LevelArgs),
+}
+
+#[derive(Debug, Clone, Copy, Args)]
+pub struct LevelArgs {
+    /// Level to raise the log to
+    pub level: Option<u32>,
+    /// Raise the level although workers are too old: they cannot process messages any more
+    #[arg(long, requires = "level")]
+    pub force: bool,
 }
 
 #[derive(Debug, Args)]

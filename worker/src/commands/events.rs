@@ -71,6 +71,7 @@ fn describe(recorded: &RecordedEvent) -> String {
         Event::PersonsForgotten(e) => e.persons.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "),
         Event::PersonReinstated(e) => format!("{} by {}", e.person, e.face),
         Event::PersonPictured(e) => format!("{} by {}", e.person, e.face),
+        Event::LevelRaised(e) => format!("reader level {}", e.level),
         Event::NumbersReserved(e) => format!("up to {}", e.up_to),
         Event::PersonAdopted(e) => match e.likeness.problem() {
             Some(lack) => format!("{} without a usable portrait: {lack}", e.person),

@@ -10,6 +10,7 @@ pub mod events;
 pub mod explain;
 pub mod ingest;
 pub mod items;
+pub mod log;
 pub mod models;
 pub mod persons;
 pub mod photo;

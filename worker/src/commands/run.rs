@@ -11,7 +11,7 @@ use crate::{
     backend::Backend,
     cli::{AnalyzerArg, Global, RunArgs},
     inbox::Inbox,
-    run::{BackgroundTasks, Shutdown, WorkerHealth},
+    run::{Announcer, BackgroundTasks, Shutdown, WorkerHealth},
     telemetry::{http::HealthServer, metrics::Metrics},
     wiring::{self, FaceBackends, UsageError},
 };
@@ -57,6 +57,8 @@ pub async fn run(global: &Global, args: RunArgs) -> anyhow::Result<ExitCode> {
         metrics: metrics.clone(),
     };
     let background_tasks = tokio::spawn(background_tasks.run());
+    let announcer = Announcer::new(Arc::clone(&backend.workers), wiring::clock());
+    let announcing = tokio::spawn(announcer.clone().run());
     let inbox = if args.drain { None } else { inbox(&settings, &backend, &pipeline, &cpu)? };
     let inbox = inbox.map(|inbox| tokio::spawn(inbox.watch(shutdown.watch())));
 
@@ -72,6 +74,8 @@ pub async fn run(global: &Global, args: RunArgs) -> anyhow::Result<ExitCode> {
     receive_loop.run(shutdown.watch()).await?;
     shutdown.stop();
     background_tasks.abort();
+    announcing.abort();
+    announcer.withdraw().await;
     if let Some(inbox) = inbox {
         inbox.await?;
     }

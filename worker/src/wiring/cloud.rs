@@ -35,8 +35,10 @@ pub(super) async fn open(settings: &Settings) -> anyhow::Result<Backend> {
     let queue = Arc::new(SqsQueue::new(&connection, queues, timing, settings.queue.max_crashes));
     let uploads = optional(&aws.uploads_topic);
     let platform = AwsPlatformClient::new(&connection, &settings.bucket, &aws.table, &aws.queue, uploads.as_deref());
+    let store = Arc::new(store);
     Ok(Backend {
-        store: Arc::new(store),
+        workers: Arc::clone(&store) as Arc<_>,
+        store,
         objects: Arc::new(S3Objects::new(&connection, &settings.bucket)),
         platform: Arc::new(platform),
         dead_letters: Arc::clone(&queue) as Arc<_>,

@@ -3,10 +3,12 @@
 //! An event, once written by a release, stays readable for ever: within a schema version fields are only added, and
 //! optional; a change of meaning is a new version beside the old one.
 //!
-//! To add an event: add a row to the table below, a struct, an arm in [`Event::id`], in `PhotoState::evolve` and in
-//! `PersonRegistry::evolve`, and a function that returns its rows. The compiler asks for each of them.
+//! To add an event: add a row to the table below, with a reader level that no release has reached so far, a struct, an
+//! arm in [`Event::id`], in `PhotoState::evolve` and in `PersonRegistry::evolve`, and a function that returns its rows.
+//! The compiler asks for each of them.
 
 mod adoption;
+mod level;
 mod person;
 mod photo;
 mod table;
@@ -20,6 +22,7 @@ use crate::{
 };
 
 pub use adoption::{AdoptedTagging, CropAnalysis, CropFace, NumbersReserved, Origin, PersonAdopted, PhotoAdopted};
+pub use level::{Level, LevelRaised};
 pub use person::{
     Allocation, Evidence, MergeReason, MergeUndone, PersonPictured, PersonReinstated, PersonRenamed, PersonsAllocated,
     PersonsForgotten, PersonsMerged,
@@ -30,22 +33,23 @@ pub use photo::{
 
 // Rows of the photo lane are in `project/photo_rows.rs`, those of the identity lane in `project/person_rows.rs`.
 event_table! {
-    // type          | version | lane     | rows              | meaning
-    PhotoProcessed   | 1       | photo    | photo_processed   | "A photo was rendered and its faces were identified.";
-    PhotoRejected    | 1       | photo    | photo_rejected    | "A photo cannot be decoded or exceeds a limit.";
-    PersonsAllocated | 1       | identity | persons_allocated | "The new persons of a photo got their numbers.";
-    PersonRenamed    | 1       | identity | person_renamed    | "A person got another display name.";
-    FacesReviewed    | 1       | photo    | faces_reviewed    | "Unidentified faces of a photo were identified.";
-    PersonsMerged    | 1       | identity | persons_merged    | "Two persons were merged.";
-    MergeUndone      | 1       | identity | merge_undone      | "A merge was undone.";
-    PhotoDeleted     | 1       | photo    | photo_deleted     | "A photo was deleted.";
-    ProfileProcessed | 1       | photo    | profile_processed | "A profile picture was analyzed.";
-    PersonsForgotten | 1       | identity | persons_forgotten | "Persons without a photo were removed.";
-    PersonReinstated | 1       | identity | person_reinstated | "A forgotten person is in a photo after all.";
-    PersonPictured   | 1       | identity | person_pictured   | "A person's crop shows another face.";
-    NumbersReserved  | 1       | identity | numbers_reserved  | "Person numbers of a previous worker were reserved.";
-    PersonAdopted    | 1       | identity | person_adopted    | "A person of a previous worker was adopted.";
-    PhotoAdopted     | 1       | photo    | photo_adopted     | "Tags of a previous worker were adopted.";
+    // type          | version | level | lane     | rows              | meaning
+    PhotoProcessed   | 1       | 1     | photo    | photo_processed   | "A photo was rendered and its faces were identified.";
+    PhotoRejected    | 1       | 1     | photo    | photo_rejected    | "A photo cannot be decoded or exceeds a limit.";
+    PersonsAllocated | 1       | 1     | identity | persons_allocated | "The new persons of a photo got their numbers.";
+    PersonRenamed    | 1       | 1     | identity | person_renamed    | "A person got another display name.";
+    FacesReviewed    | 1       | 1     | photo    | faces_reviewed    | "Unidentified faces of a photo were identified.";
+    PersonsMerged    | 1       | 1     | identity | persons_merged    | "Two persons were merged.";
+    MergeUndone      | 1       | 1     | identity | merge_undone      | "A merge was undone.";
+    PhotoDeleted     | 1       | 1     | photo    | photo_deleted     | "A photo was deleted.";
+    ProfileProcessed | 1       | 1     | photo    | profile_processed | "A profile picture was analyzed.";
+    PersonsForgotten | 1       | 1     | identity | persons_forgotten | "Persons without a photo were removed.";
+    PersonReinstated | 1       | 1     | identity | person_reinstated | "A forgotten person is in a photo after all.";
+    PersonPictured   | 1       | 1     | identity | person_pictured   | "A person's crop shows another face.";
+    NumbersReserved  | 1       | 1     | identity | numbers_reserved  | "Person numbers of a previous worker were reserved.";
+    PersonAdopted    | 1       | 1     | identity | person_adopted    | "A person of a previous worker was adopted.";
+    PhotoAdopted     | 1       | 1     | photo    | photo_adopted     | "Tags of a previous worker were adopted.";
+    LevelRaised      | 1       | 2     | identity | level_raised      | "The reader level of the log was raised.";
 }
 
 impl Event {
@@ -69,6 +73,7 @@ impl Event {
             Self::NumbersReserved(e) => e.up_to.to_string(),
             Self::PersonAdopted(e) => e.person.to_string(),
             Self::PhotoAdopted(e) => format!("{}{}", e.image_id, after(e.follows)),
+            Self::LevelRaised(e) => e.level.to_string(),
         };
         EventId::about(self.event_type(), &subject)
     }
@@ -90,7 +95,25 @@ impl Event {
             | Self::PersonReinstated(_)
             | Self::PersonPictured(_)
             | Self::NumbersReserved(_)
-            | Self::PersonAdopted(_) => None,
+            | Self::PersonAdopted(_)
+            | Self::LevelRaised(_) => None,
+        }
+    }
+
+    /// Returns the lowest level of a log that may hold the event. A field that changes the meaning of an event of a lower level belongs
+    /// here, too, because readers ignore fields that they do not know.
+    pub fn level(&self) -> Level {
+        match self {
+            Self::LevelRaised(e) => e.level.max(self.type_level()),
+            _ => self.type_level(),
+        }
+    }
+
+    /// Fails if a release that wrote the event reads a higher level than this one.
+    fn check_level(self) -> Result<Self, UnreadableEvent> {
+        match &self {
+            Self::LevelRaised(e) if e.level > Level::MAX => Err(UnreadableEvent::HigherLevel(e.level)),
+            _ => Ok(self),
         }
     }
 
@@ -107,6 +130,9 @@ pub enum UnreadableEvent {
     /// Written by a later release.
     #[error("event type {0:?} is not known to this version of sparks: it was written by a newer one, so upgrade")]
     UnknownType(String),
+    /// The log has a level of a later release.
+    #[error("the log has reader level {0}, and this version of sparks reads level {max}: upgrade", max = Level::MAX)]
+    HigherLevel(Level),
     /// Written by a later release, or damaged.
     #[error(
         "{event_type} cannot be read by this version of sparks ({reason}): upgrade, or restore the log from a backup"

@@ -3,11 +3,11 @@
 /// Turns the event table into the [`Event`](super::Event) enum and everything that differs by event type: its name, its
 /// JSON, its lane and its rows.
 ///
-/// A line is `Type | version | lane | rows | meaning`. `Type` is the struct and the type name in the log; `version` is
-/// that of the schema. The lane is `photo` (the struct has an `image_id`) or `identity`. `rows` is the function that
+/// A line is `Type | version | level | lane | rows | meaning`. `Type` is the struct and the type name in the log; `version` is
+/// that of the schema; `level` is the lowest reader level of a log that may hold it. The lane is `photo` (the struct has an `image_id`) or `identity`. `rows` is the function that
 /// returns the rows of the platform's table that the event changes: in `photo_rows` or `person_rows`, by the lane.
 macro_rules! event_table {
-    ($($type:ident | $version:literal | $lane:ident | $rows:ident | $meaning:literal;)*) => {
+    ($($type:ident | $version:literal | $level:literal | $lane:ident | $rows:ident | $meaning:literal;)*) => {
         /// Everything that the log can hold.
         #[derive(Debug, Clone, PartialEq)]
         pub enum Event {
@@ -35,6 +35,13 @@ macro_rules! event_table {
                 }
             }
 
+            /// Returns the reader level of the event's type and version.
+            fn type_level(&self) -> Level {
+                Level(match self {
+                    $(Self::$type(_) => $level,)*
+                })
+            }
+
             /// Returns the event's JSON, as the log stores it.
             pub fn to_data(&self) -> String {
                 match self {
@@ -52,7 +59,8 @@ macro_rules! event_table {
                 .map_err(|error| UnreadableEvent::BadData {
                     event_type: event_type.to_owned(),
                     reason: error.to_string(),
-                })
+                })?
+                .check_level()
             }
 
             /// Returns the photo whose lane the event is in; `None` for events of the identity lane.

@@ -4,8 +4,9 @@ use serde_json::json;
 
 use super::{Projection, ProjectionContext, UndoneMerge, attributes, set};
 use crate::{
-    Attributes, Email, Key, MergeUndone, Mutation, NumbersReserved, Person, PersonAdopted, PersonId, PersonPictured,
-    PersonReinstated, PersonRenamed, PersonsAllocated, PersonsForgotten, PersonsMerged, Presence, object_keys,
+    Attributes, Email, Key, LevelRaised, MergeUndone, Mutation, NumbersReserved, Person, PersonAdopted, PersonId,
+    PersonPictured, PersonReinstated, PersonRenamed, PersonsAllocated, PersonsForgotten, PersonsMerged, Presence,
+    object_keys,
 };
 
 /// A PERSON row for each new person, and the counter.
@@ -84,6 +85,11 @@ pub(crate) fn numbers_reserved(_: Projection, event: &NumbersReserved, _: &Proje
 /// The PERSON row, which a previous worker wrote.
 pub(crate) fn person_adopted(_: Projection, event: &PersonAdopted, _: &ProjectionContext<'_>) -> Vec<Mutation> {
     vec![person(event.person, &Person::from(event), Presence::Required)]
+}
+
+/// None.
+pub(crate) fn level_raised(_: Projection, _: &LevelRaised, _: &ProjectionContext<'_>) -> Vec<Mutation> {
+    Vec::new()
 }
 
 pub(super) fn person(id: PersonId, person: &Person, presence: Presence) -> Mutation {

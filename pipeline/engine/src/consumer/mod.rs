@@ -222,6 +222,10 @@ impl Consumer {
                     tracing::debug!(cause, %failure, seconds, "deferred: not available yet");
                 }
             }
+            (Class::Blocked, _) => {
+                meter.record_retry(RetryClass::NotYet);
+                tracing::warn!(cause, %failure, seconds, "deferred without counting an attempt until the log level is raised");
+            }
             (Class::Throttled, _) => {
                 meter.record_retry(RetryClass::Throttled);
                 tracing::warn!(cause, %failure, seconds, "throttled: deferred without counting an attempt");

@@ -14,6 +14,7 @@ mod publisher;
 mod queue;
 mod secrets;
 mod store;
+mod worker_registry;
 
 pub use clock::{Clock, SystemClock};
 pub use dependency::DependencyError;
@@ -32,5 +33,6 @@ pub use queue::{DeadLetter, DeadLetters, Delivery, MessageId, Queue, QueueDepth,
 pub use secrets::{Secret, Secrets, SecretsError};
 pub use store::{
     Commit, CommitError, DecidedFace, Erasure, Filter, IdentityTail, Page, PhotoGuard, Query, Store, StoreError,
-    StoredFace, TemplateScope, Templates,
+    StoredFace, TemplateScope, Templates, readable_level,
 };
+pub use worker_registry::{WorkerAnnouncement, WorkerRegistry};

@@ -2,8 +2,8 @@
 
 use async_trait::async_trait;
 use sparks_domain::{
-    Event, FaceId, IdentityHead, ImageId, Item, Key, Mutation, PersonId, PhotoState, Position, RecordedEvent, Seq,
-    Signature, Timestamp,
+    Event, FaceId, IdentityHead, ImageId, Item, Key, Level, Mutation, PersonId, PhotoState, Position, RecordedEvent,
+    Seq, Signature, Timestamp, UnreadableEvent,
 };
 
 use super::DependencyError;
@@ -12,7 +12,7 @@ use super::DependencyError;
 #[async_trait]
 pub trait Store: Send + Sync {
     /// Appends the events and applies the mutations, all or nothing. Returns a conflict and changes nothing where the state that
-    /// the caller decided on has changed.
+    /// the caller decided on has changed. Refuses what readers of the log's level could not read ([`Commit::level_after`]).
     async fn commit(&self, commit: &Commit) -> Result<Vec<RecordedEvent>, CommitError>;
 
     /// Whether commits are made one after another, so that a condition on the identity event costs nothing. Elsewhere, commits with
@@ -24,7 +24,8 @@ pub trait Store: Send + Sync {
     /// Returns the state of a photo. Strongly consistent.
     async fn photo(&self, image: &ImageId) -> Result<Option<PhotoState>, StoreError>;
 
-    /// Returns the identity events after `after`, complete up to the returned sequence, and the counter.
+    /// Returns the identity events after `after`, complete up to the returned sequence, the counter and the log's level. Fails if
+    /// this release cannot read logs of that level.
     async fn identity(&self, after: Seq) -> Result<IdentityTail, StoreError>;
 
     /// Returns at most `most` events after `after`, each lane in order and without gaps. Empty at the end of the log.
@@ -79,6 +80,8 @@ pub struct Commit {
     pub promoted: Vec<FaceId>,
     /// Signatures to erase.
     pub erased: Erasure,
+    /// The lowest level of a log that may hold what is stored besides the events.
+    pub level: Level,
 }
 
 /// Signatures to erase.
@@ -110,7 +113,37 @@ impl Commit {
             identified: Vec::new(),
             promoted: Vec::new(),
             erased: Erasure::default(),
+            level: Level::FIRST,
         }
+    }
+
+    /// Returns the level of the log after the commit. Fails if readers of that level could not read what is written.
+    pub fn level_after(&self, level: Level) -> Result<Level, StoreError> {
+        let mut after = readable_level(level)?;
+        for event in &self.events {
+            match event {
+                Event::LevelRaised(raised) if raised.level <= after => {
+                    return Err(StoreError::Refused(format!("the log has level {after} already")));
+                }
+                Event::LevelRaised(raised) => after = raised.level,
+                event if event.level() > after => {
+                    return Err(StoreError::level_too_low(event.event_type(), event.level(), after));
+                }
+                _ => {}
+            }
+        }
+        match self.level > after {
+            true => Err(StoreError::level_too_low("the stored form", self.level, after)),
+            false => readable_level(after),
+        }
+    }
+}
+
+/// Returns the level, or an error if this release cannot read logs of it.
+pub fn readable_level(level: Level) -> Result<Level, StoreError> {
+    match level > Level::MAX {
+        true => Err(StoreError::UnreadableLog(UnreadableEvent::HigherLevel(level).to_string())),
+        false => Ok(level),
     }
 }
 
@@ -174,6 +207,8 @@ pub struct IdentityTail {
     pub seq: Seq,
     /// The last person number allocated.
     pub counter: u32,
+    /// The reader level of the log.
+    pub level: Level,
 }
 
 /// A query for rows.
@@ -229,6 +264,26 @@ pub enum StoreError {
     /// The store refuses the request for good, because it exceeds a limit or is invalid; an operator must look.
     #[error("the store refuses the request: {0}")]
     Refused(String),
+    /// Workers that may be running could not read what would be written. Possible once an operator has raised the level.
+    #[error("{form} needs log level {needed}, and the log has level {level}: {remedy}")]
+    LevelTooLow {
+        /// What would be written.
+        form: String,
+        /// The level that it needs.
+        needed: Level,
+        /// The level of the log.
+        level: Level,
+        /// What allows it.
+        remedy: String,
+    },
+}
+
+impl StoreError {
+    /// Returns the error for a form above the level of the log, which an operator has to raise.
+    pub fn level_too_low(form: impl Into<String>, needed: Level, level: Level) -> Self {
+        let remedy = format!("upgrade all workers, then run `sparks log level {needed}`");
+        Self::LevelTooLow { form: form.into(), needed, level, remedy }
+    }
 }
 
 /// Reasons why nothing was committed.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use sparks_domain::{Event, ImageId, PhotoProcessed, PhotoState, Position, Timestamp};
+use sparks_domain::{Event, ImageId, PhotoProcessed, PhotoRejected, PhotoState, Position, RecordedEvent, Timestamp};
 
 use crate::{Maintenance, Store, StoreError};
 
@@ -54,6 +54,10 @@ impl RedecideSurvey {
 pub(super) struct DecidedPhoto {
     /// The decision that the rows are projected from, with the verdicts of later reviews.
     pub event: PhotoProcessed,
+    /// The event as it is recorded.
+    pub recorded: RecordedEvent,
+    /// The rejection of a later version, which a new decision must not undo.
+    pub rejection: Option<PhotoRejected>,
     /// The state of the photo.
     pub state: PhotoState,
 }
@@ -63,18 +67,22 @@ impl DecidedPhoto {
     pub async fn read(store: &dyn Store, image: &ImageId) -> Result<Option<Self>, StoreError> {
         let Some(state) = store.photo(image).await? else { return Ok(None) };
         let Some(projected) = state.projected_seq else { return Ok(None) };
-        let recorded = store.event(image, projected).await?;
-        let Some(Event::PhotoProcessed(mut event)) = recorded.map(|recorded| recorded.event) else { return Ok(None) };
-        let (mut seq, mut reviews) = (state.seq, Vec::new());
+        let Some(recorded) = store.event(image, projected).await? else { return Ok(None) };
+        let Event::PhotoProcessed(mut event) = recorded.event.clone() else { return Ok(None) };
+        let (mut seq, mut reviews, mut rejection) = (state.seq, Vec::new(), None);
         while seq > projected {
-            let Some(recorded) = store.event(image, seq).await? else { break };
-            seq = match recorded.event {
+            let Some(later) = store.event(image, seq).await? else { break };
+            seq = match later.event {
                 Event::FacesReviewed(review) => {
                     reviews.push(review.faces);
                     review.follows
                 }
                 // A rejected later version or adopted tags change no face.
-                Event::PhotoRejected(rejected) => rejected.follows.unwrap_or_default(),
+                Event::PhotoRejected(rejected) => {
+                    let follows = rejected.follows.unwrap_or_default();
+                    rejection.get_or_insert(rejected);
+                    follows
+                }
                 Event::PhotoAdopted(adopted) => adopted.follows.unwrap_or_default(),
                 _ => break,
             };
@@ -85,6 +93,30 @@ impl DecidedPhoto {
                 reviewed.verdict = face.verdict;
             }
         }
-        Ok(Some(Self { event, state }))
+        Ok(Some(Self { event, recorded, rejection, state }))
+    }
+
+    /// Returns the rejection that an interrupted run left behind this decision: the photo was decided again, and the rejection of a
+    /// later version was not repeated.
+    pub async fn undone_rejection(&self, store: &dyn Store) -> Result<Option<PhotoRejected>, StoreError> {
+        let (image, Some(follows)) = (&self.event.image_id, self.event.follows) else { return Ok(None) };
+        let before = store.event(image, follows).await?.map(|recorded| recorded.event);
+        let Some(Event::PhotoRejected(rejected)) = before.filter(|_| self.state.projected_seq == Some(self.state.seq))
+        else {
+            return Ok(None);
+        };
+        let mut earlier = rejected.follows;
+        while let Some(seq) = earlier {
+            earlier = match store.event(image, seq).await?.map(|recorded| recorded.event) {
+                Some(Event::PhotoProcessed(photo)) if photo.source.version == self.event.source.version => {
+                    return Ok(Some(rejected));
+                }
+                Some(event @ (Event::PhotoRejected(_) | Event::FacesReviewed(_) | Event::PhotoAdopted(_))) => {
+                    event.follows()
+                }
+                _ => None,
+            };
+        }
+        Ok(None)
     }
 }

@@ -139,10 +139,17 @@ impl Redecision {
                     redecided.pairs.iter().find(|(_, now)| now == position).map(|(before, _)| *before)
                 };
                 let positions: Vec<usize> = first_templates.iter().filter_map(position_before).collect();
+                reprocessor.publish_again(&decided.recorded).await?;
+                if let Some(rejected) = decided.undone_rejection(self.store.as_ref()).await? {
+                    reprocessor.reject_again(rejected).await?;
+                }
                 reprocessor.complete_crops(before, &probes.pixels).await?;
                 reprocessor.enroll(before, &positions, &probes.pixels).await?;
             }
             Some(receipt) => {
+                if let Some(rejected) = decided.rejection.take() {
+                    reprocessor.reject_again(rejected).await?;
+                }
                 reprocessor.apply_effects(receipt, Arc::clone(&probes.pixels)).await?;
                 reprocessor.enroll(now, &first_templates, &probes.pixels).await?;
             }
@@ -190,7 +197,7 @@ impl Redecision {
             });
             match commit.await {
                 Ok(receipt) => return Ok(Some((redecided, Some(receipt)))),
-                Err(CommitError::IdentityMoved) => self.index.refresh().await?,
+                Err(CommitError::IdentityMoved) => {}
                 Err(CommitError::NumberTaken(person)) => drop(taken.insert(person.number())),
                 Err(CommitError::PhotoMoved) => match DecidedPhoto::read(self.store.as_ref(), &image).await? {
                     Some(now) if now.event.source.version == decided.event.source.version => *decided = now,
@@ -201,6 +208,8 @@ impl Redecision {
             }
             self.pipeline.count_conflict();
             wait_after_conflict(&mut backoff, "the set of known persons").await?;
+            // After the wait: others may have allocated persons meanwhile.
+            self.index.refresh().await?;
         }
     }
 

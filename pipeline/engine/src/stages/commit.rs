@@ -86,6 +86,9 @@ pub(super) fn outcome_of(refusal: &Refusal) -> Outcome {
     }
 }
 
+/// The time that attempts after conflicts wait in all, before the message is deferred.
+pub(crate) const MAX_CONFLICT_DELAY: Duration = Duration::from_secs(120);
+
 /// Returns the delays between attempts after conflicts, with jitter, so that workers that want the same number do not collide again.
 /// They grow until the attempts of hundreds of workers seldom meet, and end after some minutes: only the commit is repeated, which
 /// costs less than to render and analyze the photo again.
@@ -96,7 +99,7 @@ pub(crate) fn conflict_backoff() -> impl Iterator<Item = Duration> {
         .with_min_delay(Duration::from_millis(2))
         .with_max_delay(Duration::from_secs(4))
         .without_max_times()
-        .with_total_delay(Some(Duration::from_secs(120)))
+        .with_total_delay(Some(MAX_CONFLICT_DELAY))
         .build()
 }
 

@@ -16,7 +16,7 @@ use super::{
 use crate::{Commit, CommitError, Failure, PersonStatus, PhotoGuard, Pipeline};
 
 /// The number of earlier versions whose persons are considered: enough to find those of versions whose effects a crash prevented.
-const MAX_VERSIONS: usize = 8;
+pub(super) const MAX_VERSIONS: usize = 8;
 
 /// Replaces earlier versions.
 pub(super) struct EarlierVersions<'a>(pub &'a Pipeline);
@@ -34,17 +34,18 @@ impl EarlierVersions<'_> {
         let Pipeline { ports, .. } = self.0;
         let earlier: Vec<FaceId> = (0..state.faces).map(|n| FaceId { image: image.clone(), n }).collect();
         let stored = ports.store.signatures(&earlier).await?;
-        // Persons before merges: each keeps a template of their own, for an unmerge, and because their faces may differ.
-        let lost = stored.iter().filter(|face| face.template).filter_map(|face| face.person);
-        let lost: BTreeSet<PersonId> = lost.collect();
+        // Persons before merges: each keeps a template of their own, for an unmerge, and because their faces may differ. The same for
+        // each model: templates of one are no use to another.
+        let lost = stored.iter().filter(|face| face.template).filter_map(|face| Some((face.person?, &face.model)));
+        let lost: BTreeSet<(PersonId, &String)> = lost.collect();
         let (lifecycle, image) = (PersonLifecycle(self.0), image.clone());
         let mut unshown = Vec::new();
-        for person in lost {
-            let shown = commit.signatures.iter().filter(|face| face.person == Some(person));
+        for (person, model) in lost {
+            let shown = commit.signatures.iter().filter(|face| face.person == Some(person) && face.model == *model);
             let shown: BTreeSet<u16> = shown.map(|face| face.face.n).collect();
             if shown.is_empty() {
                 unshown.push(person);
-            } else if !lifecycle.has_template_besides(&image, person).await? {
+            } else if !lifecycle.has_template_besides(&image, person, model).await? {
                 enroll_faces(commit, &shown);
             }
         }
@@ -111,7 +112,7 @@ impl EarlierVersions<'_> {
         let aliases = gone.iter().flat_map(|person| merges.aliases(*person)).filter(|person| !shown.contains(person));
         self.remove_tags(guard, identity, aliases.collect()).await?;
         let removed = RemovedFaces { image: &photo.image_id, before: photo.first_face.into() };
-        self.release(&removed, &persons, &gone).await
+        self.release(&removed, &persons).await
     }
 
     /// Removes tags of persons who are gone from a photo, under all of their aliases. Its commit removed those that it knew of: a merge
@@ -142,21 +143,15 @@ impl EarlierVersions<'_> {
         }
     }
 
-    /// Updates these persons after faces were removed from a photo, which no longer shows those that are `gone`.
-    pub async fn release(
-        &self,
-        removed: &RemovedFaces<'_>,
-        persons: &[PersonId],
-        gone: &[PersonId],
-    ) -> Result<(), Failure> {
+    /// Updates the persons of faces that were removed from a photo.
+    pub async fn release(&self, removed: &RemovedFaces<'_>, persons: &[PersonId]) -> Result<(), Failure> {
         let Pipeline { ports, .. } = self.0;
-        if !gone.is_empty() {
-            ports.index.remove_photo(removed.image, gone).await?;
+        // Also of persons that the photo still shows: templates of their new faces are enrolled again below.
+        if !persons.is_empty() {
+            ports.index.remove_photo(removed.image, persons).await?;
         }
         PersonLifecycle(self.0).after_faces_removed(removed, persons).await?;
-        let stored = ports.store.faces_of(persons).await?.into_iter().map(|decided| decided.kept);
-        let templates: Vec<FaceId> = stored.filter(|stored| stored.template).map(|stored| stored.face).collect();
-        Ok(ports.index.promote(&templates).await?)
+        PersonLifecycle(self.0).enroll_templates(persons).await
     }
 
     /// Returns the persons of versions other than this one, from this event about the photo back to its last deletion.

@@ -2,6 +2,7 @@
 
 mod analyze;
 mod commit;
+mod contention;
 mod crop_choice;
 mod delete;
 mod earlier_versions;
@@ -21,6 +22,7 @@ mod table;
 
 pub use commit::CommitReceipt;
 pub(crate) use commit::{conflict_backoff, wait_after_conflict};
+pub(crate) use contention::AllocationContention;
 pub(crate) use delete::PhotoDeletion;
 pub(crate) use images::Images;
 pub(crate) use notify::Notifier;

@@ -60,12 +60,24 @@ impl PersonLifecycle<'_> {
                     if !is_forgotten && (lost_its_crop || !self.replacement_templates(person, None).await?.is_empty()) {
                         self.replace_crop(person).await?;
                     }
+                    if !is_forgotten && index.is_paid() {
+                        // A crash may have prevented the enrollment of faces that became templates.
+                        self.enroll_templates(&PersonPhotos(self.0).members(person)).await?;
+                    }
                 }
                 PersonStatus::Forgotten(_) => self.after_forgetting(person).await?,
                 PersonStatus::Unknown => {}
             }
         }
         Ok(())
+    }
+
+    /// Enrolls the stored templates of these persons where a service lacks them.
+    pub(super) async fn enroll_templates(&self, persons: &[PersonId]) -> Result<(), Failure> {
+        let Pipeline { ports, .. } = self.0;
+        let stored = ports.store.faces_of(persons).await?.into_iter().map(|decided| decided.kept);
+        let templates: Vec<FaceId> = stored.filter(|stored| stored.template).map(|stored| stored.face).collect();
+        Ok(ports.index.promote(&templates).await?)
     }
 
     /// Updates persons who are separate again after an unmerge: photos may have been removed while they were one. Forgets those without a
@@ -121,21 +133,28 @@ impl PersonLifecycle<'_> {
     }
 
     /// Returns stored faces to enroll as templates of the person, newest first, where the person has none, or none besides those of
-    /// the photo `removed`. The same for each person who was merged into them: an unmerge gives them their own templates back.
+    /// the photo `removed`. The same for each person who was merged into them, as an unmerge gives them their own templates back, and
+    /// for each model, as templates of one are no use to another.
     async fn replacement_templates(&self, person: PersonId, removed: Option<&ImageId>) -> Result<Vec<FaceId>, Failure> {
         let faces = self.0.ports.store.faces_of(&PersonPhotos(self.0).members(person)).await?;
         let stored = faces.into_iter().map(|decided| decided.kept).filter(|stored| Some(&stored.face.image) != removed);
-        let mut members: BTreeMap<Option<PersonId>, Vec<StoredFace>> = BTreeMap::new();
-        stored.for_each(|stored| members.entry(stored.person).or_default().push(stored));
+        let mut members: BTreeMap<(Option<PersonId>, String), Vec<StoredFace>> = BTreeMap::new();
+        stored.for_each(|stored| members.entry((stored.person, stored.model.clone())).or_default().push(stored));
         members.retain(|_, stored| !stored.iter().any(|stored| stored.template));
         let templates = members.into_values().flat_map(|stored| stored.into_iter().take(Gallery::MAX_TEMPLATES));
         Ok(templates.map(|stored| stored.face).collect())
     }
 
-    /// Returns whether the person, before merges, has a template in a photo other than this one.
-    pub(super) async fn has_template_besides(&self, image: &ImageId, person: PersonId) -> Result<bool, Failure> {
-        let faces = self.0.ports.store.faces_of(&[person]).await?;
-        Ok(faces.iter().any(|decided| decided.kept.template && decided.kept.face.image != *image))
+    /// Returns whether the person, before merges, has a template of this model in a photo other than this one.
+    pub(super) async fn has_template_besides(
+        &self,
+        image: &ImageId,
+        person: PersonId,
+        model: &str,
+    ) -> Result<bool, Failure> {
+        let faces = self.0.ports.store.faces_of(&[person]).await?.into_iter().map(|decided| decided.kept);
+        let mut others = faces.filter(|stored| stored.template && stored.model == model);
+        Ok(others.any(|stored| stored.face.image != *image))
     }
 
     /// Returns faces of other photos to enroll as templates of those of the persons whose only templates are in this photo.
@@ -198,9 +217,7 @@ impl PersonLifecycle<'_> {
         self.store_crop(person, &crop).await?;
         self.reinstate(person, crop.face.clone()).await?;
         self.remove_crops_of_merged(&[person]).await?;
-        let stored = ports.store.faces_of(&photos.members(person)).await?.into_iter().map(|decided| decided.kept);
-        let templates: Vec<FaceId> = stored.filter(|stored| stored.template).map(|stored| stored.face).collect();
-        ports.index.promote(&templates).await?;
+        self.enroll_templates(&photos.members(person)).await?;
         match ports.index.person_status(person) {
             // The chosen photo was changed meanwhile.
             PersonStatus::Forgotten(_) => Box::pin(self.after_forgetting(person)).await,

@@ -2,7 +2,10 @@
 //!
 //! Everything before the commit may be repeated or thrown away; everything after it may be repeated; the commit happens once.
 
-use std::{collections::BTreeSet, time::Instant};
+use std::{
+    collections::BTreeSet,
+    time::{Duration, Instant},
+};
 
 use sparks_domain::{
     Email, Event, IdentificationInput, IdentityHead, ImageId, PhotoState, Rejection, SourceObject, decide, object_keys,
@@ -11,7 +14,7 @@ use sparks_domain::{
 use super::{
     Outcome,
     analyze::AnalyzedPhoto,
-    commit::{Committer, conflict_backoff, outcome_of, wait_after_conflict},
+    commit::{Committer, MAX_CONFLICT_DELAY, conflict_backoff, outcome_of, wait_after_conflict},
     delete::PhotoDeletion,
     earlier_versions::EarlierVersions,
     effects::Effects,
@@ -29,8 +32,10 @@ impl PhotoProcessor<'_> {
         let image = photo.image.clone();
         match self.presume_new_then_verify(photo, slot).await {
             Ok(Outcome::Deleted) | Err(StageError::Deleted) => {
+                // First: if this fails after the lease was lost, nobody repeats it.
+                let outcome = PhotoDeletion(self.0).remove_leftover_variants(&image).await?;
                 EarlierVersions(self.0).repeat_last_effects(&image).await?;
-                PhotoDeletion(self.0).remove_leftover_variants(&image).await
+                Ok(outcome)
             }
             Ok(Outcome::Outdated) => {
                 EarlierVersions(self.0).repeat_last_effects(&image).await?;
@@ -133,9 +138,9 @@ impl PhotoProcessor<'_> {
         analyzed: &AnalyzedPhoto,
         slot: &ArrivalSlot,
     ) -> Result<Option<Outcome>, Failure> {
-        let Pipeline { ports, .. } = self.0;
+        let Pipeline { contention, .. } = self.0;
         let mut basis = Basis { state: analyzed.state.as_ref(), taken_numbers: BTreeSet::new() };
-        let mut backoff = conflict_backoff();
+        let (mut is_refreshed, mut waited) = (false, Duration::ZERO);
         loop {
             let found = self.search(analyzed, &basis).await?;
             let events = match self.decide(analyzed, &basis, &found) {
@@ -143,28 +148,48 @@ impl PhotoProcessor<'_> {
                 Err(outcome) => return Ok(Some(outcome)),
             };
             let allocates_persons = events.iter().any(Event::is_identity);
-            if allocates_persons && !slot.is_next() {
+            if allocates_persons && (!slot.is_next() || !is_refreshed && contention.delay().is_some()) {
                 slot.wait_until_next().await;
-                ports.index.refresh().await?;
+                waited += self.wait_and_refresh().await?;
+                is_refreshed = true;
                 continue;
             }
             let is_conditional = allocates_persons || self.depends_on_merges(&events);
             let identity = is_conditional.then_some(found.identity);
             let commit = self.prepare(analyzed, &basis, events, identity).await?;
             let conflict = match Committer(self.0).commit(&commit).await {
-                Ok(receipt) => return Ok(Some(Outcome::Committed(receipt))),
+                Ok(receipt) => {
+                    if allocates_persons {
+                        contention.record_success();
+                    }
+                    return Ok(Some(Outcome::Committed(receipt)));
+                }
                 Err(conflict) => conflict,
             };
             match conflict {
-                CommitError::IdentityMoved => ports.index.refresh().await?,
+                CommitError::IdentityMoved => contention.record_conflict(),
                 CommitError::NumberTaken(person) => drop(basis.taken_numbers.insert(person.number())),
                 CommitError::PhotoMoved => return Ok(None),
                 CommitError::RowMissing(_) | CommitError::Store(_) => return Err(conflict.into()),
             }
             self.0.count_conflict();
+            if waited > MAX_CONFLICT_DELAY {
+                return Err(conflict.into());
+            }
             tracing::debug!(image = %analyzed.image, %conflict, "retrying the decision after a conflict");
-            tokio::time::sleep(backoff.next().ok_or(conflict)?).await;
+            waited += self.wait_and_refresh().await?;
+            is_refreshed = true;
         }
+    }
+
+    /// Waits while other workers allocate persons, then reads what they have committed: the less time passes between that and the
+    /// commit, the fewer conflicts. Returns the time waited.
+    async fn wait_and_refresh(&self) -> Result<Duration, Failure> {
+        let Pipeline { ports, contention, .. } = self.0;
+        let delay = contention.delay().unwrap_or_default();
+        tokio::time::sleep(delay).await;
+        ports.index.refresh().await?;
+        Ok(delay)
     }
 
     /// Returns the nearest known persons of each face.

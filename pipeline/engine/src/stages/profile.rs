@@ -1,9 +1,9 @@
 //! Profile pictures: the largest face identifies the user.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use sparks_domain::{
-    DetectedFace, Event, FaceId, ImageId, Key, PersonId, PhotoStatus, ProfileProcessed, ProjectionContext,
+    DetectedFace, Event, FaceId, ImageId, Key, PersonId, PhotoState, PhotoStatus, ProfileProcessed, ProjectionContext,
     RecordedEvent, SourceObject, Verdict,
 };
 
@@ -11,7 +11,7 @@ use super::{
     Outcome,
     analyze::{AnalyzedPhoto, Subject},
     commit::{Committer, conflict_backoff, wait_after_conflict},
-    earlier_versions::EarlierVersions,
+    earlier_versions::{EarlierVersions, MAX_VERSIONS},
     effects::{Effects, IdentifiedFace},
     images::{Images, PixelSource},
     notify::Notifier,
@@ -55,10 +55,14 @@ impl ProfileProcessor<'_> {
             self.repeat_effects(&image).await?;
             return Ok(Outcome::AlreadyCommitted);
         }
+        if self.is_superseded(&image, state.as_ref(), &key).await? {
+            self.repeat_effects(&image).await?;
+            return Ok(Outcome::Outdated);
+        }
         let mime_type = ports.image_processor.inspect(&object.bytes).mime_type.map(str::to_owned);
         // Sequencers order the versions of one key, and each profile picture has a key of its own.
         let (bytes, version) = (object.bytes.len() as u64, object.version);
-        let source = SourceObject { key, version, sequencer: None, bytes, mime_type, file_name: None };
+        let source = SourceObject { key: key.clone(), version, sequencer: None, bytes, mime_type, file_name: None };
         let pixels = match Images(self.0).run(move |processor| processor.decode(&object.bytes)).await {
             Ok(pixels) => Arc::new(pixels),
             Err(ImageError::Rejected(reason)) => {
@@ -77,10 +81,13 @@ impl ProfileProcessor<'_> {
             if let Some(outcome) = PhotoProcessor(self.0).search_decide_commit(&analyzed, slot).await? {
                 break outcome;
             }
-            // Another picture of the user was committed. Each has a key of its own, so this one is decided again on that state.
+            // Another picture of the user was committed. Unless that is newer, this one is decided again on that state.
             self.0.count_conflict();
             wait_after_conflict(&mut backoff, &format!("the profile picture {}", analyzed.image)).await?;
             analyzed.state = ports.store.photo(&analyzed.image).await?;
+            if self.is_superseded(&analyzed.image, analyzed.state.as_ref(), &key).await? {
+                break Outcome::Outdated;
+            }
         };
         match &outcome {
             Outcome::Committed(receipt) => {
@@ -97,6 +104,23 @@ impl ProfileProcessor<'_> {
             _ => {}
         }
         Ok(outcome)
+    }
+
+    /// Returns whether a picture that was uploaded later than this one is decided already: messages arrive in any order and more than
+    /// once. Each picture has a key of its own, so only the times of the objects tell.
+    async fn is_superseded(&self, image: &ImageId, state: Option<&PhotoState>, key: &str) -> Result<bool, Failure> {
+        let Pipeline { ports, .. } = self.0;
+        let Some(state) = state else { return Ok(false) };
+        let decided = match ports.store.event(image, state.seq).await?.map(|recorded| recorded.event) {
+            Some(Event::ProfileProcessed(decided)) => decided.source.key,
+            Some(Event::PhotoRejected(decided)) => decided.source.key,
+            _ => return Ok(false),
+        };
+        if decided == key {
+            return Ok(false);
+        }
+        let (decided, this) = (ports.objects.head(&decided).await?, ports.objects.head(key).await?);
+        Ok(decided.zip(this).is_some_and(|(decided, this)| decided.modified > this.modified))
     }
 
     async fn repeat_effects(&self, image: &ImageId) -> Result<(), Failure> {
@@ -124,6 +148,9 @@ impl ProfileProcessor<'_> {
         let mut is_outdated = !is_fresh || merges.aliases(person).len() > 1;
         while is_outdated {
             let before = ports.store.photo(&profile.image_id).await?;
+            if !is_projected(before.as_ref(), recorded) {
+                return Ok(());
+            }
             let guard = PhotoGuard { image: profile.image_id.clone(), before };
             let context = ProjectionContext::new(recorded.when, &merges);
             let mutations = config.projection.project(&recorded.event, &context);
@@ -145,28 +172,44 @@ impl ProfileProcessor<'_> {
             template: face.template,
             is_new_person: matches!(face.verdict, Verdict::NewPerson(_)),
         };
-        Effects(self.0).enroll(&[identified], source, is_fresh).await?;
-        let Some(previous) = self.previous_person(profile).await? else { return Ok(()) };
+        if Effects(self.0).enroll(&[identified], source, is_fresh).await? {
+            let state = ports.store.photo(&profile.image_id).await?;
+            if !is_projected(state.as_ref(), recorded) {
+                // A later picture did not see this template and this crop.
+                let removed = RemovedFaces { image: &profile.image_id, before: u32::from(profile.first_face) + 1 };
+                return EarlierVersions(self.0).release(&removed, &[person]).await;
+            }
+        }
+        let earlier = self.earlier_persons(profile).await?;
+        if earlier.is_empty() {
+            return Ok(());
+        }
         let removed = RemovedFaces { image: &profile.image_id, before: profile.first_face.into() };
-        let persons = [previous];
-        let gone = if merges.current(previous) == merges.current(person) { &[] } else { &persons[..] };
-        EarlierVersions(self.0).release(&removed, &persons, gone).await
+        EarlierVersions(self.0).release(&removed, &earlier).await
     }
 
-    /// Returns the person that the user's previous pictures were identified as.
-    async fn previous_person(&self, profile: &ProfileProcessed) -> Result<Option<PersonId>, Failure> {
-        let mut follows = profile.follows;
-        while let Some(seq) = follows {
+    /// Returns the persons that the user's earlier pictures were identified as: a failure may have prevented the effects of any of them.
+    async fn earlier_persons(&self, profile: &ProfileProcessed) -> Result<Vec<PersonId>, Failure> {
+        let (mut persons, mut follows) = (BTreeSet::new(), profile.follows);
+        for _ in 0..MAX_VERSIONS {
+            let Some(seq) = follows else { break };
             let before = self.0.ports.store.event(&profile.image_id, seq).await?;
             follows = match before.map(|recorded| recorded.event) {
-                Some(Event::ProfileProcessed(before)) if before.person().is_some() => return Ok(before.person()),
-                Some(Event::ProfileProcessed(before)) => before.follows,
+                Some(Event::ProfileProcessed(before)) => {
+                    persons.extend(before.person());
+                    before.follows
+                }
                 Some(Event::PhotoRejected(before)) => before.follows,
                 _ => None,
             };
         }
-        Ok(None)
+        Ok(persons.into_iter().collect())
     }
+}
+
+/// Returns whether the user's row is projected from this event: a later picture may have been decided since.
+fn is_projected(state: Option<&PhotoState>, recorded: &RecordedEvent) -> bool {
+    state.is_some_and(|state| state.projected_seq == Some(recorded.seq))
 }
 
 /// Returns the face with the largest area, the first of equals.

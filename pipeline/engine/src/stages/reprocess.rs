@@ -3,7 +3,8 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use sparks_domain::{
-    DetectedFace, Event, FaceId, IdentityHead, ImageId, PersonId, PhotoProcessed, PhotoState, Verdict,
+    DetectedFace, Event, FaceId, IdentityHead, ImageId, PersonId, PhotoProcessed, PhotoRejected, PhotoState,
+    RecordedEvent, Verdict,
 };
 
 use super::{
@@ -12,6 +13,9 @@ use super::{
     commit::Committer,
     effects::{Effects, IdentifiedFace, identified_faces},
     images::{Images, PixelSource},
+    notify::Notifier,
+    outcome::RejectedPhoto,
+    person_lifecycle::PersonLifecycle,
 };
 use crate::{
     AnalyzeError, CommitError, DependencyError, Enrollment, Erasure, Failure, ImageError, ObjectsError, Pipeline,
@@ -85,7 +89,14 @@ impl Reprocessor<'_> {
 
     /// Applies the effects of such a commit: those of any photo, except that the variants are not new.
     pub async fn apply_effects(&self, receipt: &CommitReceipt, pixels: Arc<Pixels>) -> Result<(), Failure> {
-        Effects(self.0).apply(receipt, pixels, true).await
+        Effects(self.0).apply(receipt, pixels, true).await?;
+        match receipt.photo() {
+            // The templates of another model were removed with those that are replaced.
+            Some((photo, _)) if self.0.ports.index.is_paid() => {
+                PersonLifecycle(self.0).enroll_templates(&photo.persons()).await
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Stores the crops of new persons that a crash after such a commit may have left out.
@@ -95,6 +106,22 @@ impl Reprocessor<'_> {
             let source = PixelSource::Pixels(Arc::clone(pixels));
             Effects(self.0).enroll(&identified_faces(photo), source, false).await?;
         }
+        Ok(())
+    }
+
+    /// Publishes a decision that may be of an interrupted run: no message repeats its effects.
+    pub async fn publish_again(&self, photo: &RecordedEvent) -> Result<(), Failure> {
+        if photo.event.follows().is_some() {
+            Notifier(self.0).publish(std::slice::from_ref(photo), None).await?;
+        }
+        Ok(())
+    }
+
+    /// Commits the rejection of a later version once more, after an earlier one was decided again.
+    pub async fn reject_again(&self, rejected: PhotoRejected) -> Result<(), Failure> {
+        let PhotoRejected { image_id: image, uploader, source, reason, .. } = rejected;
+        let state = self.0.ports.store.photo(&image).await?;
+        Committer(self.0).reject(RejectedPhoto { image, uploader, source, state, reason }).await?;
         Ok(())
     }
 

@@ -42,6 +42,9 @@ impl Maintenance for MemoryStore {
                 Some(missing) => report.gone.push(missing),
                 None => {
                     report.differences.extend(differences);
+                    if let Some(observer) = self.observer.as_ref().filter(|_| write) {
+                        observer.repaired(&mutations);
+                    }
                     for mutation in mutations.iter().filter(|_| write) {
                         let row = state.rows.get(mutation.key()).cloned();
                         if !drift(mutation, row.as_ref()).is_empty() {

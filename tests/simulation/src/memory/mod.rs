@@ -5,12 +5,14 @@
 
 mod maintenance;
 mod objects;
+mod observer;
 mod publisher;
 mod queue;
 mod rows;
 mod store;
 
 pub use objects::MemoryObjects;
+pub use observer::CommitObserver;
 pub use publisher::MemoryPublisher;
 pub use queue::{MemoryQueue, MemoryQueueConfig};
 pub use store::{MemoryStore, MemoryStoreConfig};

@@ -17,6 +17,9 @@ use sparks_engine::{
 pub struct MemoryObjects {
     objects: Arc<Mutex<BTreeMap<String, StoredObject>>>,
     clock: Arc<dyn Clock>,
+    has_whole_seconds: bool,
+    /// Cloned for each deletion that is under way.
+    deletions: Arc<Arc<()>>,
 }
 
 struct StoredObject {
@@ -27,7 +30,27 @@ struct StoredObject {
 impl MemoryObjects {
     /// Creates an empty bucket.
     pub fn new(clock: Arc<dyn Clock>) -> Self {
-        Self { objects: Arc::default(), clock }
+        Self { objects: Arc::default(), clock, has_whole_seconds: false, deletions: Arc::default() }
+    }
+
+    /// Truncates times to seconds, as S3 does.
+    pub fn with_whole_seconds(self, has_whole_seconds: bool) -> Self {
+        Self { has_whole_seconds, ..self }
+    }
+
+    fn now(&self) -> Timestamp {
+        let millis = self.clock.now().as_millis();
+        Timestamp::from_millis(if self.has_whole_seconds { millis - millis % 1000 } else { millis })
+    }
+
+    /// Marks a deletion that is under way until the mark is dropped.
+    pub fn begin_deletion(&self) -> Arc<()> {
+        Arc::clone(self.deletions.as_ref())
+    }
+
+    /// Returns whether a deletion is under way that takes effect later.
+    pub fn has_deletions(&self) -> bool {
+        Arc::strong_count(self.deletions.as_ref()) > 1
     }
 
     /// Returns the version of an object with this body.
@@ -64,7 +87,7 @@ impl Objects for MemoryObjects {
     }
 
     async fn put(&self, key: &str, body: Vec<u8>, _: Content, mode: PutMode) -> Result<bool, ObjectsError> {
-        let (key, modified) = (object_key(key)?, self.clock.now());
+        let (key, modified) = (object_key(key)?, self.now());
         let mut objects = self.lock();
         let version = objects.get(key).map(|found| Self::version(&found.body));
         let is_allowed = match mode {

@@ -1,7 +1,7 @@
 //! A queue in memory, with the guarantees of an SQS standard queue: at least once, in no certain order.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -43,6 +43,12 @@ struct State {
     sent: u64,
     leases: u64,
     deliveries: u64,
+    /// How often each message was acknowledged or became a dead letter.
+    endings: BTreeMap<u64, u32>,
+    /// Leases that clients know to be settled.
+    confirmed: BTreeSet<u64>,
+    /// Leases that clients settled once more although they knew.
+    settled_again: Vec<u64>,
 }
 
 struct Message {
@@ -115,6 +121,22 @@ impl MemoryQueue {
         self.lock().deliveries
     }
 
+    /// Returns what does not hold of settlements: every message ends once, and no client settles a lease again
+    /// after the queue has confirmed it.
+    pub fn violations(&self) -> Vec<String> {
+        let state = self.lock();
+        let endings = |id: u64| state.endings.get(&id).copied().unwrap_or_default();
+        let not_once = (1..=state.sent).filter(|id| endings(*id) != 1);
+        let messages = not_once.map(|id| format!("message {id} was settled {} times", endings(id)));
+        let leases = state.settled_again.iter().map(|lease| format!("lease {lease} was settled again"));
+        messages.chain(leases).collect()
+    }
+
+    /// Records that a client received the confirmation of a settlement.
+    pub fn confirm_settlement(&self, delivery: &Delivery) {
+        self.lock().confirmed.extend(delivery.receipt.parse::<u64>());
+    }
+
     /// Returns all dead letters.
     pub fn dead(&self) -> Vec<DeadLetter> {
         self.lock().dead.values().cloned().collect()
@@ -137,6 +159,7 @@ impl MemoryQueue {
 
     fn dead_letter(&self, state: &mut State, id: u64, cause: Cause, reason: String) {
         let Some(message) = state.messages.remove(&id) else { return };
+        *state.endings.entry(id).or_default() += 1;
         let letter = DeadLetter {
             id: message_id(id),
             body: message.body,
@@ -223,8 +246,17 @@ impl Queue for MemoryQueue {
                 message.crashes = 0;
             });
         };
+        if let Ok(lease) = delivery.receipt.parse() {
+            let mut state = self.lock();
+            if state.confirmed.contains(&lease) {
+                state.settled_again.push(lease);
+            }
+        }
         self.with_lease(&delivery, |state, id| match settlement {
-            Settlement::Acknowledge => drop(state.messages.remove(&id)),
+            Settlement::Acknowledge => {
+                state.messages.remove(&id);
+                *state.endings.entry(id).or_default() += 1;
+            }
             Settlement::Retry(after) => release(state, id, after, 0),
             Settlement::Defer(after) => release(state, id, after, 1),
             Settlement::Release => release(state, id, Duration::ZERO, 1),

@@ -8,16 +8,16 @@ use std::{
 
 use async_trait::async_trait;
 use sparks_domain::{
-    Attributes, FaceId, IdentityHead, ImageId, Item, Key, Lane, Mutation, PersonId, PhotoState, Position, Presence,
-    RecordedEvent, Seq,
+    Attributes, Event, FaceId, IdentityHead, ImageId, Item, Key, Lane, Level, Mutation, PersonId, PhotoState, Position,
+    Presence, RecordedEvent, Seq,
 };
 use sparks_engine::{
     Checkpoint, Commit, CommitError, DecidedFace, DependencyError, IdentityTail, Page, PhotoGuard, Query, RepairGuard,
-    Store, StoreError, StoredFace, TemplateScope, Templates,
+    Store, StoreError, StoredFace, TemplateScope, Templates, readable_level,
 };
 use tokio::time::sleep;
 
-use super::rows::Rows;
+use super::{CommitObserver, rows::Rows};
 
 /// Table, event log and signatures in memory. Clones share them.
 #[derive(Clone)]
@@ -26,6 +26,7 @@ pub struct MemoryStore {
     /// Held by the transaction in progress.
     pub(super) transaction: Arc<tokio::sync::Mutex<()>>,
     config: MemoryStoreConfig,
+    pub(super) observer: Option<Arc<dyn CommitObserver>>,
 }
 
 /// How a store behaves.
@@ -49,6 +50,8 @@ pub(super) struct State {
     pub faces: BTreeMap<FaceId, FaceRow>,
     /// The last identity event.
     identity: Seq,
+    /// The reader level of the log.
+    level: Level,
     pub checkpoints: [Position; 2],
 }
 
@@ -71,7 +74,12 @@ impl MemoryStore {
     /// Creates an empty store.
     pub fn new(config: MemoryStoreConfig) -> Self {
         let state = State { rows: Rows::new(config.index_lag), ..State::default() };
-        Self { state: Arc::new(Mutex::new(state)), transaction: Arc::default(), config }
+        Self { state: Arc::new(Mutex::new(state)), transaction: Arc::default(), config, observer: None }
+    }
+
+    /// Shows every transaction to this observer.
+    pub fn observed_by(self, observer: Arc<dyn CommitObserver>) -> Self {
+        Self { observer: Some(observer), ..self }
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, State> {
@@ -117,12 +125,11 @@ impl MemoryStore {
     /// Runs a transaction in the service: it ends even if the client that asked for it is gone.
     async fn transact(self, commit: Commit) -> Result<Vec<RecordedEvent>, CommitError> {
         let _exclusive = self.transaction.lock().await;
-        self.check_limits(&commit)?;
-        let recorded = {
-            let state = self.lock();
-            state.check(&commit)?;
-            self.number(&state, &commit)
-        };
+        let recorded = self.accept(&commit).inspect_err(|error| {
+            if let Some(observer) = &self.observer {
+                observer.refused(error);
+            }
+        })?;
         let has_halves = !self.config.half_visible.is_zero();
         let is_log_first = !has_halves || fastrand::bool();
         self.write(is_log_first, &commit, &recorded);
@@ -130,6 +137,18 @@ impl MemoryStore {
             sleep(self.config.half_visible.mul_f64(fastrand::f64())).await;
         }
         self.write(!is_log_first, &commit, &recorded);
+        Ok(recorded)
+    }
+
+    /// Checks limits and conditions. Returns the events with the sequence numbers that they get.
+    fn accept(&self, commit: &Commit) -> Result<Vec<RecordedEvent>, CommitError> {
+        self.check_limits(commit)?;
+        let state = self.lock();
+        state.check(commit)?;
+        let recorded = self.number(&state, commit);
+        if let Some(observer) = &self.observer {
+            observer.accepted(commit, &recorded, photo_after(commit, &recorded).as_ref());
+        }
         Ok(recorded)
     }
 
@@ -204,6 +223,7 @@ impl State {
         {
             return Err(CommitError::IdentityMoved);
         }
+        commit.level_after(self.level)?;
         for mutation in &commit.mutations {
             let key = mutation.key();
             match (mutation, self.rows.get(key)) {
@@ -227,12 +247,12 @@ impl State {
             if event.event.is_identity() {
                 self.identity = event.seq;
             }
-        }
-        if let Some(photo) = &commit.photo {
-            let evolve = |state, event: &RecordedEvent| PhotoState::evolve(state, event.seq, &event.event);
-            if let Some(after) = recorded.iter().fold(photo.before.clone(), evolve) {
-                self.states.insert(photo.image.clone(), after);
+            if let Event::LevelRaised(raised) = &event.event {
+                self.level = raised.level;
             }
+        }
+        if let Some((photo, after)) = commit.photo.as_ref().zip(photo_after(commit, recorded)) {
+            self.states.insert(photo.image.clone(), after);
         }
         let last = recorded.last().map_or((Lane::IDENTITY, Seq(0)), |event| (event.lane, event.seq));
         for stored in &commit.signatures {
@@ -262,6 +282,12 @@ impl State {
     }
 }
 
+/// Returns the state of the commit's photo after these events.
+fn photo_after(commit: &Commit, recorded: &[RecordedEvent]) -> Option<PhotoState> {
+    let evolve = |state, event: &RecordedEvent| PhotoState::evolve(state, event.seq, &event.event);
+    recorded.iter().fold(commit.photo.as_ref()?.before.clone(), evolve)
+}
+
 #[async_trait]
 impl Store for MemoryStore {
     fn has_serial_commits(&self) -> bool {
@@ -281,7 +307,8 @@ impl Store for MemoryStore {
         let state = self.lock();
         let lane = state.log.get(&Lane::IDENTITY).into_iter().flatten();
         let events = lane.skip(usize::try_from(after.0).unwrap_or(usize::MAX)).filter(|e| e.event.is_identity());
-        Ok(IdentityTail { events: events.cloned().collect(), seq: state.identity, counter: state.counter()? })
+        let (events, counter) = (events.cloned().collect(), state.counter()?);
+        Ok(IdentityTail { events, seq: state.identity, counter, level: readable_level(state.level)? })
     }
 
     async fn read_log(&self, after: &Position, most: usize) -> Result<Vec<RecordedEvent>, StoreError> {

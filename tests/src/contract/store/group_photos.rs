@@ -5,7 +5,10 @@ use std::sync::Arc;
 use sparks_domain::{Event, FaceId, Position, Seq, Signature};
 use sparks_engine::{Commit, DecidedFace, Erasure, PhotoGuard, Store, StoredFace, TemplateScope};
 
-use super::stored_faces::{commit, sorted};
+use super::{
+    log_level::raise,
+    stored_faces::{commit, sorted},
+};
 use crate::{
     contract::{CheckResult, ensure, ensure_eq},
     samples::{decided_face, empty_commit, face, following, forgotten, image, person, processed},
@@ -49,6 +52,7 @@ async fn ensure_stored(store: &dyn Store, all: &[FaceId], expected: &[StoredFace
 
 /// Commits a photo with this many faces, then identifies, promotes and erases hundreds of them at once.
 async fn change_faces_of_a_photo(store: &dyn Store, count: u16) -> CheckResult {
+    raise(store).await?;
     let mut expected = faces(0, count);
     let all = ids(&faces(0, count + 50));
     let seq = commit(store, 1, None, &expected).await?;
@@ -105,6 +109,7 @@ pub(super) async fn a_photo_may_have_a_thousand_faces(store: Arc<dyn Store>) -> 
 
 /// The event of such a photo may be larger than a row of a store.
 pub(super) async fn an_event_may_have_a_megabyte(store: Arc<dyn Store>) -> CheckResult {
+    raise(store.as_ref()).await?;
     let persons: Vec<u32> = (1..=5000).collect();
     let photo = Some(PhotoGuard { image: image(1), before: None });
     let commit = Commit { photo, events: vec![processed(&image(1), "v1", &persons)], ..empty_commit() };
@@ -113,7 +118,7 @@ pub(super) async fn an_event_may_have_a_megabyte(store: Arc<dyn Store>) -> Check
     let next = store.commit(&Commit { events: vec![processed(&image(2), "v1", &[1])], ..empty_commit() }).await?;
     ensure!(store.event(&image(1), recorded.seq).await?.as_ref() == Some(&recorded), "the event was changed");
     let log = store.read_log(&Position::default(), 10).await?;
-    ensure!(log.contains(&recorded) && log.contains(&next[0]) && log.len() == 2, "{} events in the log", log.len());
+    ensure!(log.contains(&recorded) && log.contains(&next[0]) && log.len() == 3, "{} events in the log", log.len());
     Ok(())
 }
 

@@ -5,6 +5,7 @@ mod commit_conditions;
 mod erasure;
 mod event_log;
 mod group_photos;
+mod log_level;
 mod query_paging;
 mod stored_faces;
 mod table_rows;
@@ -49,6 +50,10 @@ where
             a_photo_may_have_a_thousand_faces,
             an_event_may_have_a_megabyte,
             faces_of_the_most_photos_are_erased_at_once,
+        },
+        log_level::{
+            a_form_above_the_level_is_never_written,
+            the_level_rises_with_its_event_and_never_falls,
         },
         commit_conditions::{
             a_photo_is_committed_once,

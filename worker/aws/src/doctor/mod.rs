@@ -7,6 +7,7 @@ mod bucket;
 mod clock;
 mod face_collection;
 mod identity;
+mod log_level;
 mod notifications;
 mod permissions;
 mod persons;
@@ -33,7 +34,7 @@ const MISSING: &str = "does not exist";
 
 impl Doctor {
     /// The number of times that [`Self::examine`] reports progress.
-    pub const STEPS: u64 = 9;
+    pub const STEPS: u64 = 10;
 
     /// Creates a doctor over this connection. After `max_attempts` failed attempts the worker itself moves a message to the
     /// dead letters.
@@ -72,6 +73,10 @@ impl Doctor {
         next("persons");
         if tables_exist {
             self.persons(&resources.tables).await;
+        }
+        next("reader level");
+        if tables_exist {
+            self.log_level(&resources.tables).await;
         }
         self.findings
     }

@@ -15,6 +15,7 @@ use crate::{
     dynamo::{
         attribute_value::{key_fields, s},
         log_items,
+        workers::WORKERS,
     },
     error::AwsError,
     retry::with_retry,
@@ -46,16 +47,14 @@ impl Doctor {
             self.permission(format!("writing table {name}"), written, &["TransactionCanceledException"]);
         }
         let client = self.connection.dynamodb();
-        let put = || {
-            let put = client.put_item().table_name(events).set_item(Some(key_fields("CHECK", "CHECK")));
-            put.condition_expression(NEVER).send()
-        };
-        let written = with_retry(put).await.map(drop);
-        self.permission(
-            format!("writing checkpoints to table {events}"),
-            written,
-            &["ConditionalCheckFailedException"],
-        );
+        for (what, partition) in [("checkpoints", "CHECK"), ("announcements of workers", WORKERS)] {
+            let put = || {
+                let put = client.put_item().table_name(events).set_item(Some(key_fields(partition, ABSENT_KEY)));
+                put.condition_expression(NEVER).send()
+            };
+            let written = with_retry(put).await.map(drop);
+            self.permission(format!("writing {what} to table {events}"), written, &["ConditionalCheckFailedException"]);
+        }
     }
 
     /// Reads rows in all ways that a worker does.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use sparks_domain::{ImageId, Key, PersonId, RecordedEvent};
+use sparks_domain::{ImageId, Key, Level, PersonId, RecordedEvent};
 use sparks_engine::{Commit, CommitError, DependencyError, Store, StoreError};
 
 use super::{
@@ -10,6 +10,7 @@ use super::{
     attribute_value::{Fields, text},
     face_items::{self, PhotoItems},
     limits,
+    log_items::{self, SEVERAL_ITEMS},
     transact::{TransactionError, transact},
     transaction_plan::{Action, ActionTarget, Assumptions, TransactionPlan},
 };
@@ -89,20 +90,58 @@ impl DynamoStore {
         Ok(())
     }
 
+    /// Returns the level of the log that the commit is planned for: the one known, unless the commit needs a higher one.
+    async fn level_for(&self, commit: &Commit) -> Result<Level, StoreError> {
+        let level = match commit.level_after(self.level()) {
+            Ok(_) => self.level(),
+            Err(_) => self.read_level().await?,
+        };
+        commit.level_after(level)?;
+        Ok(level)
+    }
+
+    /// Returns the level of the log if it allows what DynamoDB refuses to store in one item. Fails if it does not, or if the commit has
+    /// nothing that is stored in several items.
+    async fn level_of_several_items(&self, commit: &Commit, reason: String) -> Result<Level, StoreError> {
+        let form = if face_items::has_several_items(commit) {
+            "a photo with this many faces"
+        } else if commit.events.iter().any(log_items::has_several_items) {
+            "an event of this size"
+        } else {
+            return Err(StoreError::Refused(reason));
+        };
+        match self.read_level().await? {
+            level if level < SEVERAL_ITEMS => {
+                Err(StoreError::level_too_low(format!("{form} ({reason})"), SEVERAL_ITEMS, level))
+            }
+            level => Ok(level),
+        }
+    }
+
     /// Commits (optimistic concurrency): plans a transaction on assumptions, sends it, and if a condition fails corrects the
     /// assumptions by the items that DynamoDB returns, until it succeeds or a conflict is for the caller to resolve.
     pub(super) async fn commit_with_retry(&self, commit: &Commit) -> Result<Vec<RecordedEvent>, CommitError> {
+        let mut level = self.level_for(commit).await?;
         let mut assumptions = self.initial_assumptions(commit).await?;
         let mut backoff = backoff();
         for attempt in 0.. {
-            let plan = TransactionPlan::new(commit, &assumptions, &self.tables, self.lanes)?;
+            let plan = TransactionPlan::new(commit, &assumptions, &self.tables, self.lanes, level)?;
             if plan.core.is_empty() {
                 return Ok(Vec::new());
             }
-            limits::check(&plan.core)?;
-            self.ensure_numbers_free(&plan.deferred_person_keys()).await?;
-            match transact(&self.client, &plan.core).await {
+            let sent = match limits::check(&plan.core) {
+                Ok(()) => {
+                    self.ensure_numbers_free(&plan.deferred_person_keys()).await?;
+                    transact(&self.client, &plan.core).await
+                }
+                Err(error) => Err(TransactionError::Store(error)),
+            };
+            match sent {
                 Ok(()) => return self.finish_commit(plan, commit).await,
+                Err(TransactionError::Store(StoreError::Refused(reason))) if level < SEVERAL_ITEMS => {
+                    level = self.level_of_several_items(commit, reason).await?;
+                    continue;
+                }
                 Err(TransactionError::Store(error)) => return Err(error.into()),
                 Err(TransactionError::ConditionFailed(reasons)) => {
                     assumptions.correct(commit, &plan.core, &reasons)?;

@@ -1,8 +1,8 @@
 //! Items of the signatures' table: items with the signatures and persons of a photo's faces, and lookup rows.
 //!
 //! An item holds [`FACES_PER_ITEM`] faces, by their numbers, so that neither the item nor an expression that changes all its
-//! faces exceeds the limits of DynamoDB. The first item of a photo with several has their number. Items of earlier versions hold
-//! all faces of their photo, so a face is looked for in the first item, too.
+//! faces exceeds the limits of DynamoDB. The first item of a photo with several has their number. In logs of the first level an
+//! item holds all faces of its photo, as earlier releases expect, so a face is looked for in the first item, too.
 //!
 //! The partition `PERSON#{person}` lists the photos of a person, and the partition [`UNIDENTIFIED`] those with unidentified
 //! faces. Lookup rows are hints: the photo's item is authoritative, so a stale lookup row is harmless. They are written in
@@ -15,12 +15,13 @@ use aws_sdk_dynamodb::{
     primitives::Blob,
     types::{AttributeValue, TransactWriteItem},
 };
-use sparks_domain::{FaceId, ImageId, PersonId, Seq, Signature};
+use sparks_domain::{FaceId, ImageId, Level, PersonId, Seq, Signature};
 use sparks_engine::{Commit, DecidedFace, StoreError, StoredFace};
 
 use super::{
     attribute_value::{Fields, key_fields, n, number, s, text},
     expression::Expression,
+    log_items::SEVERAL_ITEMS,
 };
 
 /// The sort key of a photo's first item, and the beginning of those of the others.
@@ -132,25 +133,32 @@ pub(crate) fn touched(commit: &Commit) -> BTreeSet<ImageId> {
     identified.chain(promoted).chain(erased).cloned().collect()
 }
 
-/// Returns the writes to the items of all photos whose faces the commit changes, given the stored items.
+/// Returns whether the commit stores faces in other items than the first, where the level of the log allows it.
+pub(crate) fn has_several_items(commit: &Commit) -> bool {
+    commit.signatures.iter().any(|face| position(face.face.n) > 0)
+}
+
+/// Returns the writes to the items of all photos whose faces the commit changes in a log of this level, given the stored items.
 pub(crate) fn changes(
     table: &str,
     commit: &Commit,
     seq: Seq,
     stored: &BTreeMap<ImageId, PhotoItems>,
+    level: Level,
 ) -> Result<Vec<(ImageId, TransactWriteItem)>, BuildError> {
+    let new_position = |n: u16| if level < SEVERAL_ITEMS { 0 } else { position(n) };
     let mut items: BTreeMap<(&ImageId, u16), Expression> = BTreeMap::new();
     let mut last: BTreeMap<&ImageId, u16> = BTreeMap::new();
     for StoredFace { face, .. } in &commit.signatures {
         let last = last.entry(&face.image).or_default();
-        *last = position(face.n).max(*last);
+        *last = new_position(face.n).max(*last);
     }
     // Numbers of faces only grow, and so does the number of items.
     for (image, last) in last.iter().filter(|(_, last)| **last > 0) {
         items.entry((*image, 0)).or_default().set(ITEMS, n(last + 1));
     }
     for face in &commit.signatures {
-        let item = items.entry((&face.face.image, position(face.face.n))).or_default();
+        let item = items.entry((&face.face.image, new_position(face.face.n))).or_default();
         item.set(&face.face.n.to_string(), face_value(face, seq));
     }
     let position_of = |face: &FaceId| stored.get(&face.image).and_then(|items| items.position_of(face));

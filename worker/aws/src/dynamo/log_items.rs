@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use aws_sdk_dynamodb::types::AttributeValue;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
-use sparks_domain::{Event, FaceId, ImageId, InvalidId, Lane, PhotoState, Position, RecordedEvent, Seq, Timestamp};
+use sparks_domain::{
+    Event, FaceId, ImageId, InvalidId, Lane, Level, PhotoState, Position, RecordedEvent, Seq, Timestamp,
+};
 use sparks_engine::{Checkpoint, StoreError};
 
 use super::attribute_value::{Fields, attributes, key_fields, n, number, s, text, to_dynamo};
@@ -22,6 +24,10 @@ const DATA: &str = "event_data";
 const PARTS: &str = "parts";
 /// The most bytes of an event's data in one item: leaves room for the other attributes within the 400 KB of an item.
 const MAX_DATA_BYTES: usize = 256 << 10;
+
+/// The level of logs in which the data of an event, and the faces of a photo, may be stored in several items. Earlier releases read
+/// the first of them only.
+pub(crate) const SEVERAL_ITEMS: Level = Level(2);
 
 /// The number of lanes for photos. Fixed when the log is created: a photo never changes its lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,6 +84,15 @@ pub(crate) fn parse_head(fields: &Fields) -> Result<(Lane, Seq), StoreError> {
     Ok((Lane(lane), Seq(number(fields, "seq")?)))
 }
 
+/// The attribute of the identity lane's head with the reader level of the log. Absent at the first level.
+pub(crate) const LEVEL: &str = "level";
+
+/// Parses the reader level that the head of the identity lane holds.
+pub(crate) fn parse_level(head: &Fields) -> Result<Level, StoreError> {
+    let level = u32::try_from(number(head, LEVEL)?).unwrap_or(u32::MAX);
+    Ok(Level(level).max(Level::FIRST))
+}
+
 /// Returns the key of a photo's state.
 pub(crate) fn state_key(image: &ImageId) -> Fields {
     key_fields(&format!("IMG#{image}"), "STATE")
@@ -111,10 +126,16 @@ pub(crate) struct EventItems {
     pub parts: Vec<Fields>,
 }
 
-/// Returns the items of an event, with the IDs of the faces that are enrolled with it.
-pub(crate) fn event_items(recorded: &RecordedEvent, templates: &[FaceId]) -> EventItems {
+/// Returns whether the event is stored in several items, where the level of the log allows it.
+pub(crate) fn has_several_items(event: &Event) -> bool {
+    event.to_data().len() > MAX_DATA_BYTES
+}
+
+/// Returns the items of an event in a log of this level, with the IDs of the faces that are enrolled with it.
+pub(crate) fn event_items(recorded: &RecordedEvent, templates: &[FaceId], level: Level) -> EventItems {
     let data = recorded.event.to_data();
-    let mut texts = split(&data, MAX_DATA_BYTES).into_iter();
+    let max_bytes = if level < SEVERAL_ITEMS { usize::MAX } else { MAX_DATA_BYTES };
+    let mut texts = split(&data, max_bytes).into_iter();
     let mut event = event_fields(recorded, templates, texts.next().unwrap_or_default());
     let parts = (1..).zip(texts).map(|(number, text)| {
         let mut part = part_key(recorded.lane, recorded.seq, number);

@@ -14,23 +14,27 @@ mod read_rows;
 mod scan;
 mod transact;
 mod transaction_plan;
+pub(crate) mod workers;
 
 use std::{
     collections::HashSet,
-    sync::{Mutex, PoisonError},
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicU32, Ordering},
+    },
 };
 
 use async_trait::async_trait;
 use aws_sdk_dynamodb::Client;
-use sparks_domain::{FaceId, ImageId, Item, Key, Lane, PersonId, PhotoState, Position, RecordedEvent, Seq};
+use sparks_domain::{FaceId, ImageId, Item, Key, Lane, Level, PersonId, PhotoState, Position, RecordedEvent, Seq};
 use sparks_engine::{
     Commit, CommitError, DecidedFace, IdentityTail, Page, Query, Store, StoreError, StoredFace, TemplateScope,
-    Templates,
+    Templates, readable_level,
 };
 
 pub(crate) use self::attribute_value::fields;
 use self::{
-    attribute_value::{key_fields, n, number},
+    attribute_value::{Fields, key_fields, n, number},
     log_items::PhotoLanes,
 };
 use crate::{connect::Connection, retry::with_retry};
@@ -53,6 +57,8 @@ pub struct DynamoStore {
     lanes: PhotoLanes,
     /// The heads of the lanes when they were last read. May be stale: every commit checks them by a condition.
     heads: Mutex<Position>,
+    /// The reader level of the log when it was last read. May be too low, as levels only rise: then lower forms are written.
+    level: AtomicU32,
     /// Photos with rows of their last event still to write: the next commit of such a photo writes them.
     unfinished: Mutex<HashSet<ImageId>>,
 }
@@ -62,12 +68,23 @@ impl DynamoStore {
     pub async fn open(connection: &Connection, tables: Tables, lanes: u16) -> Result<Self, StoreError> {
         let client = connection.dynamodb();
         let lanes = Self::ensure_lane_count(&client, &tables, lanes).await?;
-        Ok(Self { client, tables, lanes, heads: Mutex::default(), unfinished: Mutex::default() })
+        Ok(Self::new(client, tables, lanes))
+    }
+
+    /// Opens the tables without writing to them; `None` if the log is new.
+    pub(crate) async fn open_existing(connection: &Connection, tables: Tables) -> Result<Option<Self>, StoreError> {
+        let client = connection.dynamodb();
+        let lanes = Self::read_lane_count(&client, &tables).await?;
+        Ok(lanes.map(|lanes| Self::new(client, tables, lanes)))
+    }
+
+    fn new(client: Client, tables: Tables, lanes: PhotoLanes) -> Self {
+        let (heads, unfinished) = (Mutex::default(), Mutex::default());
+        Self { client, tables, lanes, heads, level: AtomicU32::new(Level::FIRST.0), unfinished }
     }
 
     async fn ensure_lane_count(client: &Client, tables: &Tables, wanted: u16) -> Result<PhotoLanes, StoreError> {
-        let key = || key_fields("LOG", "LANES");
-        let mut row = key();
+        let mut row = lanes_key();
         row.insert("lanes".to_owned(), n(wanted.max(1)));
         let put = || {
             let condition = "attribute_not_exists(PK)";
@@ -82,10 +99,32 @@ impl DynamoStore {
             }
             Err(error) => return Err(error.into()),
         }
-        let get = || client.get_item().table_name(&tables.log).set_key(Some(key())).consistent_read(true).send();
-        let found = with_retry(get).await?.item.unwrap_or_default();
+        Self::read_lane_count(client, tables).await?.ok_or_else(no_lane_count)
+    }
+
+    async fn read_lane_count(client: &Client, tables: &Tables) -> Result<Option<PhotoLanes>, StoreError> {
+        let get = || client.get_item().table_name(&tables.log).set_key(Some(lanes_key())).consistent_read(true).send();
+        let Some(found) = with_retry(get).await?.item else { return Ok(None) };
         let lanes = u16::try_from(number(&found, "lanes")?).ok().filter(|lanes| *lanes > 0);
-        lanes.map(PhotoLanes).ok_or_else(|| StoreError::Unreadable("the event log has no valid number of lanes".into()))
+        lanes.map(PhotoLanes).map(Some).ok_or_else(no_lane_count)
+    }
+
+    /// Returns the reader level of the log when it was last read.
+    fn level(&self) -> Level {
+        Level(self.level.load(Ordering::Relaxed))
+    }
+
+    /// Parses and remembers the level that the head of the identity lane holds. Fails if this release cannot read it.
+    fn note_level(&self, head: Option<&Fields>) -> Result<Level, StoreError> {
+        let level = readable_level(head.map_or(Ok(Level::FIRST), log_items::parse_level)?)?;
+        self.level.fetch_max(level.0, Ordering::Relaxed);
+        Ok(level)
+    }
+
+    /// Reads the reader level of the log.
+    async fn read_level(&self) -> Result<Level, StoreError> {
+        let head = self.get_row(&self.tables.log, log_items::head_key(Lane::IDENTITY)).await?;
+        self.note_level(head.as_ref())
     }
 
     fn heads(&self) -> Position {
@@ -108,6 +147,14 @@ impl DynamoStore {
             images.remove(image);
         }
     }
+}
+
+fn lanes_key() -> Fields {
+    key_fields("LOG", "LANES")
+}
+
+fn no_lane_count() -> StoreError {
+    StoreError::Unreadable("the event log has no valid number of lanes".into())
 }
 
 #[async_trait]

@@ -32,6 +32,9 @@ impl DynamoStore {
         let rows = self.query_partition(query).await?.into_iter().map(|row| {
             let (lane, seq) = log_items::parse_head(&row)?;
             self.advance_head(lane, seq);
+            if lane == Lane::IDENTITY {
+                self.note_level(Some(&row))?;
+            }
             Ok((lane, seq, row))
         });
         rows.collect()
@@ -163,6 +166,7 @@ impl DynamoStore {
         let found = self.get_rows_of_tables(wanted).await?;
         let row = |table: &str| found.get(table).and_then(|rows| rows.first());
         let seq = row(&self.tables.log).map_or(Ok(Seq(0)), |head| log_items::parse_head(head).map(|(_, seq)| seq))?;
+        let level = self.note_level(row(&self.tables.log))?;
         let count = row(&self.tables.platform).map_or(Ok(0), |row| number(row, "limit"))?;
         let counter = u32::try_from(count);
         let counter = counter.map_err(|_| StoreError::Unreadable(format!("UNKNOWN_PERSONS.limit is {count}")))?;
@@ -171,7 +175,7 @@ impl DynamoStore {
         // Events that arrived during the read are included in the returned position.
         let seq = events.last().map_or(seq, |last| last.seq.max(seq));
         self.advance_head(Lane::IDENTITY, seq);
-        Ok(IdentityTail { events, seq, counter })
+        Ok(IdentityTail { events, seq, counter, level })
     }
 
     /// Reads the identity events, without gaps at least up to the head: the head may be visible before its event.

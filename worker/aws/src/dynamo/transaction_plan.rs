@@ -7,8 +7,8 @@ use aws_sdk_dynamodb::{
     types::{CancellationReason, TransactWriteItem},
 };
 use sparks_domain::{
-    Attributes, Event, FaceId, ImageId, Key, Lane, Mutation, PersonId, PhotoState, Position, Presence, RecordedEvent,
-    Seq,
+    Attributes, Event, FaceId, ImageId, Key, Lane, Level, Mutation, PersonId, PhotoState, Position, Presence,
+    RecordedEvent, Seq,
 };
 use sparks_engine::{Commit, CommitError, PhotoGuard, StoreError};
 
@@ -75,14 +75,15 @@ pub(crate) struct TransactionPlan {
 }
 
 impl TransactionPlan {
-    /// Plans the commit on these assumptions.
+    /// Plans the commit on these assumptions, for a log of this level.
     pub fn new(
         commit: &Commit,
         assumptions: &Assumptions,
         tables: &Tables,
         lanes: PhotoLanes,
+        level: Level,
     ) -> Result<Self, StoreError> {
-        TransactionPlanner { commit, assumptions, tables, lanes }.plan().map_err(|error| match error {
+        TransactionPlanner { commit, assumptions, tables, lanes, level }.plan().map_err(|error| match error {
             PlanError::Build(error) => StoreError::Unreadable(format!("failed to build the transaction: {error}")),
             PlanError::Store(error) => error,
         })
@@ -146,6 +147,7 @@ struct TransactionPlanner<'a> {
     assumptions: &'a Assumptions,
     tables: &'a Tables,
     lanes: PhotoLanes,
+    level: Level,
 }
 
 impl TransactionPlanner<'_> {
@@ -210,7 +212,7 @@ impl TransactionPlanner<'_> {
             }
             let mut event = Expression::default();
             event.if_absent();
-            let items = log_items::event_items(recorded, carried);
+            let items = log_items::event_items(recorded, carried, self.level);
             actions.push(Action { write: event.put(table, items.event)?, target: ActionTarget::Event(recorded.lane) });
             for part in items.parts {
                 let write = Expression::default().put(table, part)?;
@@ -241,6 +243,13 @@ impl TransactionPlanner<'_> {
                 head.set(log_items::LAST_ENROLLMENT, n(enrolled));
             }
         }
+        let raised = self.commit.events.iter().rev().find_map(|event| match event {
+            Event::LevelRaised(raised) if lane == Lane::IDENTITY => Some(raised.level),
+            _ => None,
+        });
+        if let Some(level) = raised {
+            head.set(log_items::LEVEL, n(level));
+        }
         let write = head.on(&self.tables.log, log_items::head_key(lane))?;
         let decided_on = lane == Lane::IDENTITY && self.commit.identity.is_some();
         Ok(Action { write, target: if decided_on { ActionTarget::IdentityHead } else { ActionTarget::Head(lane) } })
@@ -269,7 +278,7 @@ impl TransactionPlanner<'_> {
 
     fn face_actions(&self, recorded: &[RecordedEvent]) -> Result<Vec<Action>, PlanError> {
         let seq = recorded.last().map_or(Seq(0), |recorded| recorded.seq);
-        let changes = face_items::changes(&self.tables.faces, self.commit, seq, &self.assumptions.faces)?;
+        let changes = face_items::changes(&self.tables.faces, self.commit, seq, &self.assumptions.faces, self.level)?;
         Ok(changes.into_iter().map(|(image, write)| Action { write, target: ActionTarget::Faces(image) }).collect())
     }
 

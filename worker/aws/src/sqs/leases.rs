@@ -17,8 +17,15 @@ pub(super) struct Lease {
     pub until: Instant,
     /// The message group, in a FIFO queue.
     pub group: Option<String>,
-    /// The number of the copy; 0 for the message itself.
-    pub copy: u32,
+    /// The number of the copy; 0 for the message itself, `None` for a copy that a release without numbers has sent.
+    pub copy: Option<u32>,
+}
+
+impl Lease {
+    /// Returns the number of a copy that replaces the message.
+    pub fn next_copy(&self) -> Option<u32> {
+        self.copy.map(|copy| copy + 1)
+    }
 }
 
 /// All leases of this process, by receipt.

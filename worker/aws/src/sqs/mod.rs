@@ -169,7 +169,7 @@ impl SqsQueue {
                     continue;
                 }
                 let lease = Lease { url: url.to_owned(), until, group: group.clone(), copy: *copy };
-                if *copy > 0 {
+                if *copy != Some(0) {
                     self.replaced.record(&delivery.id, *copy);
                 }
                 if self.exceeds_max_crashes(url, &message) {

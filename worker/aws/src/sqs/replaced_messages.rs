@@ -25,8 +25,9 @@ struct State {
 }
 
 impl ReplacedMessages {
-    /// Records that this copy of the message exists or existed.
-    pub fn record(&self, id: &MessageId, copy: u32) {
+    /// Records that this copy of the message exists or existed, if it has a number.
+    pub fn record(&self, id: &MessageId, copy: Option<u32>) {
+        let Some(copy) = copy else { return };
         let mut state = self.lock();
         if let Some(latest) = state.latest.get_mut(id) {
             *latest = copy.max(*latest);
@@ -41,9 +42,10 @@ impl ReplacedMessages {
         }
     }
 
-    /// Returns whether a later copy of the message exists or existed.
-    pub fn is_replaced(&self, id: &MessageId, copy: u32) -> bool {
-        self.lock().latest.get(id).is_some_and(|latest| *latest > copy)
+    /// Returns whether a later copy of the message exists or existed. Nothing is known of copies without a number: one may be the only
+    /// copy that is left, so it is processed, and so are all copies of it.
+    pub fn is_replaced(&self, id: &MessageId, copy: Option<u32>) -> bool {
+        copy.is_some_and(|copy| self.lock().latest.get(id).is_some_and(|latest| *latest > copy))
     }
 
     /// Adds a replaced message that could not be deleted.
@@ -80,11 +82,13 @@ mod tests {
     #[test]
     fn lower_copies_are_replaced_and_old_messages_forgotten() {
         let replaced = ReplacedMessages::default();
-        replaced.record(&id(0), 2);
-        replaced.record(&id(0), 1);
-        assert_eq!([0, 1, 2, 3].map(|copy| replaced.is_replaced(&id(0), copy)), [true, true, false, false]);
-        assert!(!replaced.is_replaced(&id(1), 0));
-        (1..=MAX_REMEMBERED).for_each(|n| replaced.record(&id(n), 1));
-        assert!(!replaced.is_replaced(&id(0), 0) && replaced.is_replaced(&id(1), 0));
+        replaced.record(&id(0), Some(2));
+        replaced.record(&id(0), Some(1));
+        assert_eq!([0, 1, 2, 3].map(|copy| replaced.is_replaced(&id(0), Some(copy))), [true, true, false, false]);
+        replaced.record(&id(0), None);
+        assert!(!replaced.is_replaced(&id(0), None), "its number is not known");
+        assert!(!replaced.is_replaced(&id(1), Some(0)));
+        (1..=MAX_REMEMBERED).for_each(|n| replaced.record(&id(n), Some(1)));
+        assert!(!replaced.is_replaced(&id(0), Some(0)) && replaced.is_replaced(&id(1), Some(0)));
     }
 }

@@ -38,7 +38,7 @@ impl SqsQueue {
         if is_fifo(url) || self.delete_undeleted().await.is_err() {
             return self.change_visibility(delivery, lease, after).await;
         }
-        let copy = lease.copy + 1;
+        let copy = lease.next_copy();
         let send = self.client.send_message().queue_url(url).message_body(&delivery.body);
         let send = send.delay_seconds(seconds(after, MAX_DELAY));
         let send = send.set_message_attributes(Some(sqs_message::copy_attributes(delivery, copy, attempts)?));
@@ -93,7 +93,7 @@ impl SqsQueue {
         // Each in a message group of its own: SQS delivers no other message of a group while one is in flight, and all of them
         // must be listed.
         let send = send.set_message_group_id(fifo.then(|| deduplication_id(&delivery.id.0)));
-        let copy = lease.copy + 1;
+        let copy = lease.next_copy();
         let deduplication = format!("{}/{}", delivery.id.0, delivery.receives);
         let send = send.set_message_deduplication_id(fifo.then(|| deduplication_id(&deduplication)));
         let send =

@@ -35,8 +35,8 @@ pub(super) struct ReceivedSqsMessage {
     pub delivery: Delivery,
     /// The message group, in a FIFO queue.
     pub group: Option<String>,
-    /// The number of this copy of the message; 0 for the message itself.
-    pub copy: u32,
+    /// The number of this copy of the message; 0 for the message itself, `None` for a copy that a release without numbers has sent.
+    pub copy: Option<u32>,
     /// How often SQS has delivered this copy of the message.
     pub receives_of_copy: u32,
     message: Message,
@@ -52,12 +52,13 @@ impl ReceivedSqsMessage {
             None => format!("{sent:013}-{}", message.message_id()?),
         };
         let receives_of_copy: u32 = system(&message, System::ApproximateReceiveCount)?.parse().ok()?;
-        let count = |name| number(&message, name).and_then(|count| u32::try_from(count).ok()).unwrap_or_default();
+        let count = |name| number(&message, name).and_then(|count| u32::try_from(count).ok());
         let (before, copy) = (count(RECEIVES), count(COPY));
+        let copy = if before.is_none() { copy.or(Some(0)) } else { copy };
         let delivery = Delivery {
             id: MessageId(id),
             body: message.body().unwrap_or_default().to_owned(),
-            receives: before + receives_of_copy,
+            receives: before.unwrap_or_default() + receives_of_copy,
             sent: Timestamp::from_millis(sent),
             receipt: message.receipt_handle()?.to_owned(),
         };
@@ -110,9 +111,13 @@ pub(super) fn new_message_attributes(id: &MessageId, name: &str) -> Result<Attri
 }
 
 /// Returns the attributes of the copy with this number that replaces the message, after this many attempts.
-pub(super) fn copy_attributes(delivery: &Delivery, copy: u32, spent: u32) -> Result<Attributes, QueueError> {
-    let numbers = [(SENT, delivery.sent.as_millis()), (RECEIVES, i64::from(spent)), (COPY, i64::from(copy))];
-    attributes([(ID, delivery.id.0.clone())], numbers)
+pub(super) fn copy_attributes(delivery: &Delivery, copy: Option<u32>, spent: u32) -> Result<Attributes, QueueError> {
+    let numbers = [(SENT, delivery.sent.as_millis()), (RECEIVES, i64::from(spent))];
+    attributes([(ID, delivery.id.0.clone())], numbers.into_iter().chain(copy_number(copy)))
+}
+
+fn copy_number(copy: Option<u32>) -> Option<(&'static str, i64)> {
+    copy.map(|copy| (COPY, i64::from(copy)))
 }
 
 /// Returns the attributes of a dead letter. It has a number as a copy has: a redrive sends it to the queue as it is.
@@ -125,12 +130,8 @@ pub(super) fn dead_letter_attributes(
     let reason: String = reason.chars().filter(|c| !c.is_control()).take(MAX_REASON_CHARS).collect();
     let texts = [(ID, delivery.id.0.clone()), (CAUSE, cause.to_owned()), (REASON, reason)];
     let group = lease.group.clone().map(|group| (GROUP, group));
-    let numbers = [
-        (SENT, delivery.sent.as_millis()),
-        (RECEIVES, i64::from(delivery.receives)),
-        (DIED, now()),
-        (COPY, i64::from(lease.copy + 1)),
-    ];
+    let numbers = [(SENT, delivery.sent.as_millis()), (RECEIVES, i64::from(delivery.receives)), (DIED, now())];
+    let numbers = numbers.into_iter().chain(copy_number(lease.next_copy()));
     attributes(texts.into_iter().chain(group), numbers)
 }
 

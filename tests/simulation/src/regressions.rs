@@ -1,0 +1,79 @@
+//! Short plans that once violated an invariant.
+
+use std::time::Duration;
+
+use crate::{
+    face_service::ServiceKind,
+    features::Features,
+    link::{Conditions, Service},
+    photo_content::Look,
+    plan::{Notice, Plan, Step},
+    run,
+};
+
+const A: Look = Look { identity: 0, look: 0 };
+const B: Look = Look { identity: 1, look: 0 };
+
+/// Runs these steps, 20 seconds apart, with one worker.
+fn violations(face_service: Option<ServiceKind>, steps: Vec<Step>) -> Vec<String> {
+    let at = |n: usize| Duration::from_secs(1 + 20 * n as u64);
+    let plan = Plan {
+        seed: 1,
+        workers: 1,
+        old_workers: 0,
+        slots: 1,
+        lanes: 3,
+        index_lag: Duration::ZERO,
+        half_visible: Duration::ZERO,
+        duplicates: 0.0,
+        features: Features { face_service, ..Features::default() },
+        steps: steps.into_iter().enumerate().map(|(n, step)| (at(n), step)).collect(),
+    };
+    run(&plan, false).violations
+}
+
+fn upload(faces: &[Look], is_damaged: bool) -> Step {
+    let notice = Notice { is_complete: true, delay: Duration::ZERO, row_delay: Duration::ZERO };
+    Step::Upload { photo: 1, faces: faces.to_vec(), is_damaged, notice }
+}
+
+fn profile(face: Look) -> Step {
+    Step::Profile { user: 0, face, is_damaged: false, is_object_event: false, delay: Duration::ZERO }
+}
+
+#[test]
+fn a_redelivered_message_about_an_earlier_profile_picture_changes_nothing() {
+    let steps = vec![profile(A), profile(B), Step::Redeliver { message: 0 }];
+    assert_eq!(violations(None, steps), Vec::<String>::new());
+}
+
+#[test]
+fn a_face_service_forgets_the_faces_of_an_earlier_version() {
+    let steps = vec![upload(&[A], false), upload(&[A], false)];
+    assert_eq!(violations(Some(ServiceKind::Signatures), steps), Vec::<String>::new());
+}
+
+#[test]
+fn a_new_decision_does_not_undo_the_rejection_of_a_later_version() {
+    let steps = vec![upload(&[A], false), upload(&[A], true), Step::Redecide { killed_after: None }];
+    assert_eq!(violations(None, steps), Vec::<String>::new());
+}
+
+#[test]
+fn a_repeated_redecision_publishes_what_an_interrupted_one_committed() {
+    let outage = Conditions { is_outage: true, ..Conditions::default() };
+    let steps = vec![
+        upload(&[A], false),
+        Step::ServiceConditions(Service::Publisher, outage),
+        Step::Redecide { killed_after: None },
+        upload(&[A, B], false),
+    ];
+    assert_eq!(violations(None, steps), Vec::<String>::new());
+}
+
+#[test]
+fn a_repeated_redecision_keeps_templates_of_the_former_model_at_a_service() {
+    let redecide = || Step::Redecide { killed_after: None };
+    let steps = vec![upload(&[A, B], false), redecide(), Step::Kill { worker: 0 }, redecide()];
+    assert_eq!(violations(Some(ServiceKind::Signatures), steps), Vec::<String>::new());
+}
