@@ -167,18 +167,22 @@ pub async fn consolidator_with_clock(
     lag: Duration,
     clock: Arc<dyn Clock>,
 ) -> Result<Consolidator, StoreError> {
-    let index = GalleryIndex::load(Arc::clone(&store) as Arc<dyn Store>, 5).await?;
-    let PipelineConfig { policy, projection, actor, .. } = pipeline_config();
-    let config = ConsolidationConfig {
-        policy,
-        scale: sparks_faces::scale,
-        projection,
-        actor,
-        index_lag: lag,
-        cpu: CpuPool::new(1),
+    let index = Arc::new(GalleryIndex::load(Arc::clone(&store) as Arc<dyn Store>, 5).await?);
+    let cpu = CpuPool::new(1);
+    let ports = Ports {
+        objects,
+        index: Arc::clone(&index) as Arc<_>,
+        store: Arc::clone(&store) as Arc<dyn Store>,
+        image_processor: Arc::new(image_processor()),
+        analyzer: Arc::new(OnCpu::new("synthetic", || Ok(SyntheticEngine), cpu.clone())),
+        publisher: Arc::new(sparks_engine::NoPublisher),
+        meter: Arc::new(NoMeter),
+        clock,
     };
-    let publisher = Arc::new(sparks_engine::NoPublisher);
-    Ok(Consolidator::new(store, objects, Arc::new(index), publisher, clock, config))
+    let pipeline = Arc::new(Pipeline::new(ports, cpu.clone(), pipeline_config()));
+    let PipelineConfig { policy, projection, actor, .. } = pipeline_config();
+    let config = ConsolidationConfig { policy, scale: sparks_faces::scale, projection, actor, index_lag: lag, cpu };
+    Ok(Consolidator::new(pipeline, store, index, config))
 }
 
 /// Returns the persons named in a photo's IMAGE row.

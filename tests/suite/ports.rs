@@ -15,6 +15,7 @@ mod ports {
     mod face_review;
     mod golden_messages;
     mod group_photos;
+    mod late_effects;
     mod log_level;
     mod memory_adapters;
     mod merge_crash;
@@ -34,5 +35,6 @@ mod ports {
     mod redelivery;
     mod schema_migration;
     mod stale_indexes;
+    mod unmerge_after_removal;
     mod unmerge_interleavings;
 }

@@ -188,6 +188,7 @@ pub fn consolidator(
     settings: &Settings,
     backend: &Backend,
     index: Arc<GalleryIndex>,
+    pipeline: Arc<Pipeline>,
 ) -> Result<Consolidator, UsageError> {
     let config = ConsolidationConfig {
         policy: gallery_policy(settings)?,
@@ -202,10 +203,7 @@ pub fn consolidator(
         // A thread of its own, so that photos do not wait.
         cpu: CpuPool::new(1),
     };
-    let (store, objects) = (Arc::clone(&backend.store), Arc::clone(&backend.objects));
-    let publisher: Arc<dyn Publisher> =
-        if settings.publish.events { Arc::clone(&backend.publisher) } else { Arc::new(NoPublisher) };
-    Ok(Consolidator::new(store, objects, index, publisher, clock(), config))
+    Ok(Consolidator::new(pipeline, Arc::clone(&backend.store), index, config))
 }
 
 /// Builds the rebuilder, which compares the table with the event log.

@@ -46,6 +46,9 @@ pub struct FacePairSimilarity {
 pub struct FaceCandidates {
     /// For each face the nearest persons, best first; of equals the lower number first.
     pub candidates: Vec<Vec<Candidate>>,
+    /// For each face the person, before merges, whose template is the nearest of the best candidate; none where an index does not
+    /// know. A face is decided to be that person, so that undoing a merge stays exact.
+    pub members: Vec<Option<PersonId>>,
     /// The similarities of the faces among themselves: two may be the same new person.
     pub similarities: Vec<FacePairSimilarity>,
     /// The number of persons that were searched.
@@ -130,6 +133,18 @@ impl Gallery {
         nearest
     }
 
+    /// Returns the one of a person and of those merged into them who has the nearest template, the lower number of equals.
+    fn nearest_member(&self, model: &str, signature: &Signature, person: PersonId) -> Option<PersonId> {
+        let (templates, probe) = (self.models.get(model)?, Template::from(signature));
+        let similarity = |slot: &usize| round(templates.template(*slot).similarity(probe), 1e4);
+        let members = self.merges.members(person).into_iter().rev();
+        let nearest = members.filter_map(|member| {
+            let slots = templates.slots_of(member).iter();
+            Some((slots.map(similarity).max_by(f32::total_cmp)?, member))
+        });
+        nearest.max_by(|(a, _), (b, _)| a.total_cmp(b)).map(|(_, member)| member)
+    }
+
     /// Returns whether the person has a template of this model.
     pub fn contains(&self, model: &str, person: PersonId) -> bool {
         self.models.get(model).is_some_and(|templates| !templates.slots_of(person).is_empty())
@@ -184,8 +199,13 @@ impl Gallery {
             None => Vec::new(),
         };
         let signatures = faces.iter().map(|face| (face.model.as_str(), face.signature.as_ref()));
+        let candidates: Vec<Vec<Candidate>> = faces.iter().map(nearest).collect();
+        let member = |(face, candidates): (&DetectedFace, &Vec<Candidate>)| {
+            self.nearest_member(&face.model, face.signature.as_ref()?, candidates.first()?.person)
+        };
         FaceCandidates {
-            candidates: faces.iter().map(nearest).collect(),
+            members: faces.iter().zip(&candidates).map(member).collect(),
+            candidates,
             similarities: FaceCandidates::pairwise_similarities(signatures),
             persons,
         }

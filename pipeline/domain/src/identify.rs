@@ -90,8 +90,8 @@ pub(crate) fn identify_faces(
     let faces = faces.map(|(index, (((n, face), candidates), verdict))| {
         let template = first_templates.contains(&n)
             || match (verdict, rule.identify(&candidates)) {
-                (Verdict::Matched(person), Some(Verdict::Matched(_))) => {
-                    rule.is_new_template(&face, &candidates, prior.current(*person))
+                (Verdict::Matched(_), Some(Verdict::Matched(current))) => {
+                    rule.is_new_template(&face, &candidates, current)
                 }
                 // The face keeps its prior person although it matches none of their templates: it becomes one.
                 (Verdict::Matched(_), None) => prior.get(index).is_some() && rule.is_template_quality(&face),
@@ -112,7 +112,12 @@ fn verdicts(
 ) -> Vec<Verdict> {
     let known = |n: usize| {
         let candidates = search.candidates.get(n).map_or(&[][..], Vec::as_slice);
-        prior.apply(n, rule.identify(candidates))
+        match prior.apply(n, rule.identify(candidates)) {
+            Some(Verdict::Matched(person)) if prior.get(n) != Some(person) => {
+                Some(Verdict::Matched(search.members.get(n).copied().flatten().unwrap_or(person)))
+            }
+            verdict => verdict,
+        }
     };
     let mut verdicts: Vec<Option<Verdict>> = (0..faces.len()).map(known).collect();
 

@@ -279,8 +279,12 @@ impl FaceSearch for ServiceIndex {
         let similarities = FaceCandidates::pairwise_similarities(signatures).into_iter();
         let similarities =
             similarities.map(|pair| FacePairSimilarity { similarity: view.mapping.map(pair.similarity), ..pair });
-        let search =
-            FaceCandidates { candidates: all_candidates, similarities: similarities.collect(), persons: view.persons };
+        let search = FaceCandidates {
+            candidates: all_candidates,
+            similarities: similarities.collect(),
+            persons: view.persons,
+            ..FaceCandidates::default()
+        };
         let identity = IdentityHead { taken: self.record_foreign_numbers(&cache), ..view.identity };
         Ok(SearchResult { search, identity })
     }

@@ -14,10 +14,10 @@ use sparks_engine::{
     Publisher, PutMode, Query, Queue, QueueDepth, QueueError, RepairGroup, RepairReport, Settlement, Store, StoreError,
     StoredFace, TemplateScope, Templates,
 };
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use crate::{
-    memory::{MemoryQueue, MemoryStore},
+    memory::{MemoryObjects, MemoryQueue, MemoryStore},
     story::Story,
 };
 
@@ -103,9 +103,11 @@ impl Link {
         }
         let result = work.await;
         match &result {
-            // Polling of an empty queue is no story.
-            Ok(_) if name() == "queue.receive" => {}
-            Ok(_) => self.story.tell(|| format!("{}: {}", self.client, name())),
+            Ok(_) => self.story.tell_some(|| {
+                let name = name();
+                // Polling of an empty queue is no story.
+                (name != "queue.receive").then(|| format!("{}: {name}", self.client))
+            }),
             Err(error) => self.story.tell(|| format!("{}: {}: {error}", self.client, name())),
         }
         sleep(Duration::from_millis(fastrand::u64(0..4))).await;
@@ -268,7 +270,7 @@ impl std::fmt::Display for KeylessError {
     }
 }
 
-impl<P: Objects> Linked<P> {
+impl Linked<MemoryObjects> {
     async fn object_call<T>(
         &self,
         name: impl Fn() -> String,
@@ -279,17 +281,18 @@ impl<P: Objects> Linked<P> {
 }
 
 #[async_trait]
-impl<P: Objects> Objects for Linked<P> {
+impl Objects for Linked<MemoryObjects> {
     async fn get(&self, key: &str, most_bytes: u64) -> Result<Object, ObjectsError> {
         self.object_call(|| format!("objects.get {key}"), self.inner.get(key, most_bytes)).await
     }
 
     async fn put(&self, key: &str, body: Vec<u8>, content: Content, mode: PutMode) -> Result<bool, ObjectsError> {
-        let text = String::from_utf8_lossy(&body).into_owned();
+        let text = self.link.story.is_told().then(|| String::from_utf8_lossy(&body).into_owned()).unwrap_or_default();
         self.object_call(|| format!("objects.put {key} ({text})"), self.inner.put(key, body, content, mode)).await
     }
 
     async fn delete(&self, key: &str) -> Result<(), ObjectsError> {
+        let _deletion = self.inner.begin_deletion();
         self.object_call(|| format!("objects.delete {key}"), self.inner.delete(key)).await
     }
 
@@ -308,11 +311,17 @@ impl<P: Objects> Objects for Linked<P> {
 
 #[async_trait]
 impl Queue for Linked<MemoryQueue> {
+    /// Long polling.
+    fn wait_time(&self) -> Duration {
+        Duration::from_secs(20)
+    }
+
     async fn send(&self, body: &str, deduplication: &str) -> Result<MessageId, QueueError> {
         self.link.call(|| "queue.send".into(), self.inner.send(body, deduplication)).await
     }
 
     async fn receive(&self, most: usize) -> Result<Vec<Delivery>, QueueError> {
+        drop(timeout(self.wait_time(), self.inner.wait_while_empty()).await);
         let received = self.link.call(|| "queue.receive".into(), self.inner.receive(most)).await?;
         for delivery in &received {
             self.link.story.tell(|| format!("{}: received {} {}", self.link.client, delivery.id.0, delivery.body));

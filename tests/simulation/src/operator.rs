@@ -2,14 +2,13 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use sparks_domain::{Event, EventId, PersonId, Projection};
+use sparks_domain::{Event, EventId, MergeReason, PersonId, Projection};
 use sparks_engine::{
-    ConsolidationConfig, Consolidator, CpuPool, Failure, GalleryIndex, Maintenance, MergeError, Rebuilder, Redecision,
-    Store,
+    ConsolidationConfig, Consolidator, CpuPool, Failure, Maintenance, MergeError, Rebuilder, Redecision,
 };
 
 use crate::{
-    photo_content::{OTHER_MODEL, PhotoContent, scale},
+    photo_content::{MODEL, OTHER_MODEL, PhotoContent, scale},
     worker,
     world::{World, policy},
 };
@@ -21,7 +20,7 @@ impl Operator<'_> {
     async fn consolidator(&self) -> Result<Consolidator, MergeError> {
         let world = self.0;
         let store = Arc::new(world.store_for("operator"));
-        let index = GalleryIndex::load(Arc::clone(&store) as Arc<dyn Store>, 5).await?;
+        let (pipeline, index) = worker::pipeline(world, "operator", MODEL).await?;
         let config = ConsolidationConfig {
             policy: policy(),
             scale,
@@ -30,9 +29,7 @@ impl Operator<'_> {
             index_lag: world.plan.index_lag,
             cpu: CpuPool::inline(),
         };
-        let (objects, publisher) = (Arc::new(world.objects_for("operator")), Arc::new(world.publisher_for("operator")));
-        let store = store as Arc<dyn Maintenance>;
-        Ok(Consolidator::new(store, objects, Arc::new(index), publisher, world.clock_of_machine(), config))
+        Ok(Consolidator::new(pipeline, store as Arc<dyn Maintenance>, index, config))
     }
 
     /// Merges two persons that are looks of one identity, if there are two.
@@ -45,11 +42,13 @@ impl Operator<'_> {
         Ok(())
     }
 
-    /// Undoes one of the merges so far.
+    /// Undoes one of the operator's merges so far. Those of the machine are right: whoever separates two persons with one look wants
+    /// faces that are ambiguous between them.
     pub async fn unmerge(&self, number: usize) -> Result<(), MergeError> {
         let events = self.0.store.events();
-        let merges: Vec<EventId> =
-            events.iter().filter(|e| matches!(e.event, Event::PersonsMerged(_))).map(|e| e.id).collect();
+        let is_requested =
+            |event: &Event| matches!(event, Event::PersonsMerged(merge) if merge.grounds == MergeReason::Requested);
+        let merges: Vec<EventId> = events.iter().filter(|e| is_requested(&e.event)).map(|e| e.id).collect();
         let Some(merge) = merges.get(number % merges.len().max(1)) else { return Ok(()) };
         let consolidator = self.consolidator().await?;
         consolidator.unmerge(*merge).await?;

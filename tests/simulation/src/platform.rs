@@ -110,7 +110,7 @@ impl Platform {
         let is_current = self.truth().photos.get(&photo) == Some(&Some(content));
         if is_current {
             let (key, row) = upload.row();
-            self.store.change_row(&key, |existing| Some(existing.unwrap_or(row)));
+            self.store.change_row(&key, |existing| Some(existing.unwrap_or(row))).await;
         }
     }
 
@@ -153,7 +153,7 @@ impl Platform {
         let key = object_keys::original(&image, "jpg");
         let removed = self.objects.delete(&key).await;
         assert!(removed.is_ok(), "the bucket deletes an object");
-        self.store.change_row(&Key::image(&image, &uploader()), |_| None);
+        self.store.change_row(&Key::image(&image, &uploader()), |_| None).await;
         let serial = self.truth().serial;
         let object = json!({ "key": key, "sequencer": format!("{:016X}", 1_000_000 + serial) });
         let s3 = json!({ "bucket": { "name": BUCKET }, "object": object });
@@ -196,7 +196,9 @@ impl Platform {
         let image = image(photo);
         let state = self.store.photo(&image).await.ok().flatten();
         let is_deleted = state.is_none_or(|state| state.status == PhotoStatus::Deleted);
-        is_deleted && self.queue.is_empty() && self.objects.body(&object_keys::original(&image, "jpg")).is_none()
+        let is_gone = self.objects.body(&object_keys::original(&image, "jpg")).is_none();
+        // A request to delete an object that is under way for a minute would delete the new one.
+        is_deleted && is_gone && self.queue.is_empty() && !self.objects.has_deletions()
     }
 
     fn truth(&self) -> MutexGuard<'_, Truth> {

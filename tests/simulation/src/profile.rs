@@ -50,12 +50,14 @@ impl Platform {
             let sequencer = format!("{:016X}", 1_000_000 + content.serial);
             self.send(&upload_event(BUCKET, &key, bytes, &version, &sequencer, ""), notice.delay);
         }
-        self.store.change_row(&Key::user(&email), |row| {
-            let changed = json!({ "entityType": "USER", "email": email, "profilePicture": key, "updatedAt": now });
-            let mut row = row.unwrap_or_default();
-            row.extend(changed.as_object().cloned().unwrap_or_default());
-            Some(row)
-        });
+        self.store
+            .change_row(&Key::user(&email), |row| {
+                let changed = json!({ "entityType": "USER", "email": email, "profilePicture": key, "updatedAt": now });
+                let mut row = row.unwrap_or_default();
+                row.extend(changed.as_object().cloned().unwrap_or_default());
+                Some(row)
+            })
+            .await;
         if !notice.is_object_event {
             let message =
                 json!({ "bucketName": BUCKET, "objectKey": key, "isProfilePicture": true, "userEmail": email });

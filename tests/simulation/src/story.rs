@@ -28,6 +28,20 @@ impl Story {
         }
     }
 
+    /// Adds a line with the time, if there is one.
+    pub fn tell_some(&self, line: impl FnOnce() -> Option<String>) {
+        if self.is_told()
+            && let Some(line) = line()
+        {
+            self.tell(|| line);
+        }
+    }
+
+    /// Returns whether the story is told.
+    pub fn is_told(&self) -> bool {
+        self.lines.is_some()
+    }
+
     /// Returns the time since the beginning.
     pub fn elapsed(&self) -> Duration {
         self.started.elapsed()

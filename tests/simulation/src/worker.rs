@@ -3,11 +3,11 @@
 use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use sparks_domain::Projection;
+use sparks_domain::{Position, Projection};
 use sparks_engine::{
     Clock, Consumer, ConsumerConfig, CpuPool, CropLoader, EnrollmentMode, FaceIndex, GalleryIndex, LoopObserver,
-    NoMeter, Objects, Pipeline, PipelineConfig, Ports, PublishConfig, ReceiveLoop, RetryPolicy, ServiceIndex,
-    ServiceIndexConfig, Store, StoreError,
+    Maintenance, NoMeter, Objects, Pipeline, PipelineConfig, Ports, PublishConfig, ReceiveLoop, RetryPolicy,
+    ServiceIndex, ServiceIndexConfig, Store, StoreError,
 };
 use tokio::sync::watch;
 
@@ -84,7 +84,7 @@ pub(crate) async fn pipeline(
 }
 
 async fn run(world: &World, name: &str) -> Result<(), StoreError> {
-    let (pipeline, _) = pipeline(world, name, MODEL).await?;
+    let (pipeline, gallery) = pipeline(world, name, MODEL).await?;
     let config = ConsumerConfig {
         visibility_timeout: VISIBILITY_TIMEOUT,
         retry_policy: RetryPolicy { max_attempts: 1000, prerequisite_timeout: Duration::from_secs(3600) },
@@ -98,9 +98,26 @@ async fn run(world: &World, name: &str) -> Result<(), StoreError> {
         observer: Arc::new(Endless),
     };
     let (_running, stop) = watch::channel(false);
-    let ended = receive_loop.run(stop).await;
+    let ended = tokio::select! {
+        biased;
+        ended = receive_loop.run(stop) => ended,
+        () = follow_log(world, &gallery) => Ok(()),
+    };
     world.story.tell(|| format!("{name}: ended: {ended:?}"));
     Ok(())
+}
+
+/// Applies new events to the gallery every second, as the background tasks of a worker do. A read that would return nothing is
+/// left out.
+async fn follow_log(world: &World, gallery: &GalleryIndex) {
+    let mut read = Position::default();
+    loop {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let heads = world.store.heads().await.unwrap_or_default();
+        if heads != read && gallery.catch_up().await.is_ok() {
+            read = heads;
+        }
+    }
 }
 
 struct Endless;

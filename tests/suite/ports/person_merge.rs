@@ -106,6 +106,8 @@ async fn a_merged_person_is_identified_as_the_surviving_one() {
     assert_eq!(persons_in(&fixture.backend, &during[1]).await, [person(1), person(3)], "person numbers are not reused");
     fixture.unmerge(merged.event).await;
     fixture.assert_no_drift().await;
+    assert_eq!(persons_in(&fixture.backend, &during[0]).await, [person(2)], "a photo that was decided while merged");
+    assert_eq!(persons_in(&fixture.backend, &during[1]).await, [person(1), person(3)]);
     let after = [photo(60, &[1]), photo(61, &[0])];
     upload(&fixture.backend, &after).await;
     drain(&fixture.backend).await;

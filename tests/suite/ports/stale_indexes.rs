@@ -59,6 +59,45 @@ async fn a_person_without_photos_is_forgotten_despite_a_stale_index() {
     assert_eq!(rebuilder(&backend).run(false, |_| ()).await.unwrap().total, 0);
 }
 
+/// The person's other photo is so new that no index shows it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_crop_is_replaced_from_a_photo_that_no_index_shows_yet() {
+    let folders = DataFolders::new();
+    let photos = album(&[&[0], &[1]]);
+    let (backend, indexes, pipeline) = with_stale_indexes(&folders, &photos).await;
+    indexes.freeze_indexes().await;
+    upload(&backend, &[photo(50, &[0])]).await;
+    drain(&backend).await;
+    delete(&pipeline, &photos[0]).await;
+    assert_eq!(is_enrolled(&backend).await, [true; 3]);
+    assert_eq!(count(&read_log(&backend).await, "PersonPictured"), 1, "a crop of the deleted photo stays");
+}
+
+/// A consolidator that applies a merge slowly must not leave rows that ignore a later unmerge, although no index shows them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_slow_merge_does_not_replace_the_rows_of_a_later_unmerge() {
+    let folders = DataFolders::new();
+    let photos = album(&[&[0], &[1]]);
+    let (backend, indexes, _) = with_stale_indexes(&folders, &photos).await;
+    let objects = || Arc::clone(&backend.objects) as Arc<dyn Objects>;
+    let first =
+        consolidator_over(Arc::clone(&indexes) as Arc<dyn Maintenance>, objects(), Duration::ZERO).await.unwrap();
+    let merged = first.merge(person(1), person(2), false).await.unwrap();
+    indexes.freeze_indexes().await;
+    let store = Arc::clone(&backend.store) as Arc<dyn Maintenance>;
+    let other = consolidator_over(store, objects(), Duration::ZERO).await.unwrap();
+    let plan = FaultPlan::interrupting_call_named("store.commit", async move {
+        other.unmerge(merged.event).await.unwrap();
+        other.apply_merges(|_| ()).await.unwrap();
+    });
+    let store = plan.wrap(Arc::clone(&indexes) as Arc<dyn Maintenance>);
+    let slow = consolidator_over(store, objects(), Duration::ZERO).await.unwrap();
+    slow.apply_merges(|_| ()).await.unwrap();
+    assert!(plan.has_interruption_run());
+    assert_eq!(persons_in(&backend, &photos[1]).await, [person(2)]);
+    assert_eq!(rebuilder(&backend).run(false, |_| ()).await.unwrap().total, 0);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_former_person_of_a_user_is_forgotten_despite_a_stale_index() {
     let folders = DataFolders::new();

@@ -44,9 +44,9 @@ pub async fn run(global: &Global, args: IngestArgs, output: &mut Output) -> anyh
     let instead = "in the cloud, upload files to the bucket and add their IMAGE rows, as the platform does";
     let folder = backend.require_folder("`sparks ingest`", instead)?;
     let index = wiring::gallery_index(&settings, &backend).await?;
-    let consolidator = wiring::consolidator(&settings, &backend, Arc::clone(&index))?;
-    consolidator.apply_merges(|_| ()).await?; // finishes an interrupted call
     let pipeline = Arc::new(wiring::pipeline(&settings, &backend, cpu, &face_backends, Arc::clone(&index), &metrics)?);
+    let consolidator = wiring::consolidator(&settings, &backend, Arc::clone(&index), Arc::clone(&pipeline))?;
+    consolidator.apply_merges(|_| ()).await?; // finishes an interrupted call
     let image_processor = wiring::image_processor(&settings);
     let discovered = discover(&args.paths, &wiring::data_folder(&settings), image_processor.as_ref());
 

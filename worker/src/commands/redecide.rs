@@ -32,10 +32,10 @@ pub async fn run(global: &Global, args: RedecideArgs, output: &mut Output) -> an
     let face_backends = FaceBackends::from_settings(&settings, &cpu, &metrics).await?;
     let backend = wiring::open(&settings).await?;
     let index = wiring::gallery_index(&settings, &backend).await?;
-    let pipeline = wiring::pipeline(&settings, &backend, cpu, &face_backends, Arc::clone(&index), &metrics)?;
+    let pipeline = Arc::new(wiring::pipeline(&settings, &backend, cpu, &face_backends, Arc::clone(&index), &metrics)?);
     let redecision = Redecision {
         store: Arc::clone(&backend.store),
-        pipeline: Arc::new(pipeline),
+        pipeline: Arc::clone(&pipeline),
         index: Arc::clone(&index),
         scale: sparks_faces::scale,
         service: face_backends.search_service(&settings)?,
@@ -46,7 +46,7 @@ pub async fn run(global: &Global, args: RedecideArgs, output: &mut Output) -> an
     confirm_cost(&survey, &settings, redecision.service.is_some(), &args)?;
     let report = decide_again(&redecision, &survey, args.apply).await?;
     if args.apply && settings.faces.consolidation == Consolidation::Join {
-        wiring::consolidator(&settings, &backend, Arc::clone(&index))?.run(true).await?;
+        wiring::consolidator(&settings, &backend, Arc::clone(&index), pipeline)?.run(true).await?;
         index.refresh().await?;
     }
     let names = read_names(&report, &backend).await?;

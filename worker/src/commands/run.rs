@@ -48,7 +48,7 @@ pub async fn run(global: &Global, args: RunArgs) -> anyhow::Result<ExitCode> {
     let background_tasks = BackgroundTasks {
         queue: Arc::clone(&backend.queue),
         store: Arc::clone(&backend.store),
-        consolidator: wiring::consolidator(&settings, &backend, Arc::clone(&index))?,
+        consolidator: wiring::consolidator(&settings, &backend, Arc::clone(&index), Arc::clone(&pipeline))?,
         index: Arc::clone(&index),
         pipeline: Arc::clone(&pipeline),
         consolidation: settings.faces.consolidation,

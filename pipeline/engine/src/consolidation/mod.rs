@@ -15,8 +15,8 @@ use std::{
 use sparks_domain::{EventId, IdentityHead, PersonId, PersonRegistry, Policy, Projection, RecordedEvent, Scale};
 
 use crate::{
-    Clock, CommitError, CpuPool, DependencyError, GalleryIndex, IndexError, Maintenance, Objects, ObjectsError,
-    Publisher, StoreError, photo_rows::PhotoRows, stages::event_notifications,
+    Clock, CommitError, CpuPool, DependencyError, Failure, GalleryIndex, IndexError, Maintenance, Objects,
+    ObjectsError, Pipeline, StoreError, photo_rows::PhotoRows, stages::Notifier,
 };
 
 use self::{
@@ -29,10 +29,10 @@ pub use photo_updates::PhotoUpdateReport;
 /// Merges and unmerges persons, and reviews unidentified faces. Every change is an event. The rows of photos are updated after it,
 /// in steps that can be interrupted and continued.
 pub struct Consolidator {
+    pipeline: Arc<Pipeline>,
     store: Arc<dyn Maintenance>,
     objects: Arc<dyn Objects>,
     index: Arc<GalleryIndex>,
-    publisher: Arc<dyn Publisher>,
     clock: Arc<dyn Clock>,
     config: ConsolidationConfig,
     /// The identity event up to which this process has updated all photos that an index of the table returned. Photos that a
@@ -86,6 +86,9 @@ pub enum MergeError {
     /// The bucket failed.
     #[error(transparent)]
     Objects(#[from] ObjectsError),
+    /// Persons could not be updated after an unmerge.
+    #[error(transparent)]
+    Persons(#[from] Failure),
 }
 
 /// The result of a run.
@@ -105,18 +108,18 @@ pub struct ConsolidationReport {
 const PAGE: usize = 256;
 
 impl Consolidator {
-    /// Creates a consolidator of this store.
+    /// Creates a consolidator of this store. The pipeline has the same store and gallery; it forgets persons whom an unmerge leaves
+    /// without a photo, and publishes events.
     pub fn new(
+        pipeline: Arc<Pipeline>,
         store: Arc<dyn Maintenance>,
-        objects: Arc<dyn Objects>,
         index: Arc<GalleryIndex>,
-        publisher: Arc<dyn Publisher>,
-        clock: Arc<dyn Clock>,
         config: ConsolidationConfig,
     ) -> Self {
+        let (objects, clock) = (Arc::clone(&pipeline.ports.objects), Arc::clone(&pipeline.ports.clock));
         let (updated_once, merge_progress) = (AtomicU64::default(), tokio::sync::Mutex::default());
         let review_cursor = Mutex::default();
-        Self { store, objects, index, publisher, clock, config, updated_once, merge_progress, review_cursor }
+        Self { pipeline, store, objects, index, clock, config, updated_once, merge_progress, review_cursor }
     }
 
     /// Runs for a while after photos were committed: merges duplicates (if `merge`), updates the rows of photos after merges, and
@@ -150,10 +153,7 @@ impl Consolidator {
 
     /// Publishes recorded events. A failure is only logged: the event log has them.
     async fn publish(&self, recorded: &[RecordedEvent]) {
-        let notifications: Vec<_> = recorded.iter().flat_map(event_notifications).collect();
-        if let Err(error) = self.publisher.publish(&notifications).await {
-            tracing::warn!(%error, "failed to publish events");
-        }
+        Notifier(&self.pipeline).publish_once(recorded).await;
     }
 
     fn people_and_identity(&self) -> (Arc<PersonRegistry>, IdentityHead) {
@@ -178,6 +178,7 @@ impl MergeError {
         !matches!(
             self,
             Self::Objects(_)
+                | Self::Persons(_)
                 | Self::Store(StoreError::Dependency(_))
                 | Self::Commit(CommitError::Store(StoreError::Dependency(_)))
         )

@@ -1,11 +1,11 @@
-//! Updates of the rows of photos, and of crops, after persons were merged or unmerged.
+//! Updates of the rows of photos, of crops and of persons, after persons were merged or unmerged.
 
 use std::sync::atomic::Ordering;
 
 use sparks_domain::{Event, ImageId, Lane, Merges, PersonId, Position, RecordedEvent, Seq, Timestamp, object_keys};
 
 use super::{Consolidator, MergeError, PAGE};
-use crate::{Checkpoint, Content, Filter, ObjectsError, PutMode, Query};
+use crate::{Checkpoint, Content, FaceSearch, Filter, ObjectsError, PutMode, Query, stages::PersonLifecycle};
 
 const MAX_CROP_BYTES: u64 = 16 << 20;
 
@@ -72,6 +72,9 @@ impl Consolidator {
             report.changes += 1;
             self.move_crop(from, merges.is_absorbed(from)).await?;
             self.update_photos(tagged, &merges, report, progress).await?;
+            if let Event::MergeUndone(undone) = event {
+                PersonLifecycle(&self.pipeline).after_unmerge(&[undone.into, undone.from]).await?;
+            }
         }
         Ok(tail.seq)
     }
@@ -98,13 +101,22 @@ impl Consolidator {
         let mut query = Query { filter, after: None, limit: PAGE, backwards: false };
         loop {
             let page = self.store.query(&query).await?;
-            for item in page.items {
-                if let Ok(image) = item.key.pk.parse::<ImageId>() {
-                    self.photo_rows().rewrite(&image, merges).await?;
-                    report.photos += 1;
-                    progress(report.photos);
+            let images: Vec<ImageId> = page.items.iter().filter_map(|item| item.key.pk.parse().ok()).collect();
+            let mut written = merges.clone();
+            loop {
+                for (n, image) in (1..).zip(&images) {
+                    self.photo_rows().rewrite(image, &written).await?;
+                    progress(report.photos + n);
                 }
+                // Another process may have applied a later merge or unmerge before, and an index need not return these rows to it.
+                self.index.catch_up().await?;
+                let current = self.index.merges();
+                if *current == written {
+                    break;
+                }
+                written = Merges::clone(&current);
             }
+            report.photos += images.len();
             match page.last {
                 Some(last) => query.after = Some(last),
                 None => return Ok(()),

@@ -106,7 +106,12 @@ impl TrialGallery {
         let similarities = own.similarities.iter();
         let similarities =
             similarities.map(|pair| FacePairSimilarity { similarity: mapping.map(pair.similarity), ..*pair });
-        Ok(FaceCandidates { candidates, similarities: similarities.collect(), persons: own.persons })
+        Ok(FaceCandidates {
+            candidates,
+            members: Vec::new(),
+            similarities: similarities.collect(),
+            persons: own.persons,
+        })
     }
 
     /// Enrolls the templates of a new decision.

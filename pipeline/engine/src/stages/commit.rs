@@ -69,7 +69,7 @@ impl Committer<'_> {
                 Ok(Outcome::Rejected(reason))
             }
             Err(Refusal::AlreadyCommitted(state)) if state.status != PhotoStatus::Processed => {
-                EarlierVersions(self.0).repeat_effects(&image, Some(state.seq)).await?;
+                EarlierVersions(self.0).repeat_last_effects(&image).await?;
                 Ok(Outcome::Rejected(reason))
             }
             Err(refusal) => Ok(outcome_of(&refusal)),

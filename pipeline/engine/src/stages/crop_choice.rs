@@ -4,10 +4,7 @@ use std::{cmp::Ordering, sync::Arc};
 
 use sparks_domain::{Event, FaceBox, FaceId, ImageId, PersonId};
 
-use super::{
-    effects::{IdentifiedFace, identified_faces},
-    table::Table,
-};
+use super::{person_photos::PersonPhotos, table::Table};
 use crate::{Enrollment, Failure, Pipeline, Pixels, Probe, photo_rows::PhotoRows, users::users_of_person};
 
 /// The number of newest photos that are searched for a face.
@@ -48,16 +45,23 @@ impl CropChoice<'_> {
         let merges = ports.index.merges();
         let rows = PhotoRows { store: ports.store.as_ref(), projection: config.projection };
         let mut best: Option<CropFace> = None;
-        for image in Table(self.0).photos_of_person(person, SEARCHED_PHOTOS).await? {
+        // The index of tags may lag behind; stored faces do not, but not every analyzer stores them.
+        let stored = PersonPhotos(self.0).faces(person).await?;
+        let mut images = Table(self.0).photos_of_person(person, SEARCHED_PHOTOS).await?;
+        let unlisted: Vec<ImageId> = stored.keys().filter(|image| !images.contains(image)).cloned().collect();
+        images.extend(unlisted.into_iter().take(SEARCHED_PHOTOS));
+        for image in images {
             let Some(photo) = rows.current_photo(&image).await? else { continue };
-            let faces = photo.faces.iter().filter(|face| face.verdict.person().is_some());
-            for (face, identified) in faces.zip(identified_faces(&photo)) {
-                let size = face.quality.size;
+            for (n, face) in (photo.first_face..).zip(&photo.faces) {
+                let (id, size) = (FaceId { image: image.clone(), n }, face.quality.size);
+                // A review may have identified the face since.
+                let is_theirs = face.verdict.person().is_some_and(|identified| merges.current(identified) == person)
+                    || stored.get(&image).is_some_and(|faces| faces.contains(&id));
                 let is_larger = best.as_ref().is_none_or(|best| best.size.total_cmp(&size) == Ordering::Less);
-                if merges.current(identified.person) == person && is_larger {
-                    let object = photo.variants.large.key.clone();
-                    let IdentifiedFace { face, bounds, others, .. } = identified;
-                    best = Some(CropFace { face, bounds, others, object, size });
+                if is_theirs && is_larger {
+                    let (bounds, object) = (face.bounds, photo.variants.large.key.clone());
+                    let others = photo.faces.iter().map(|other| other.bounds).filter(|other| *other != bounds);
+                    best = Some(CropFace { face: id, bounds, others: others.collect(), object, size });
                 }
             }
         }

@@ -258,8 +258,14 @@ impl PhotoDeletion<'_> {
         }
     }
 
+    /// Deletes the objects of a deleted photo, unless it was uploaded again meanwhile: this worker may have been slow, and another one may
+    /// have done it long ago.
     async fn delete_objects(&self, event: &PhotoDeleted) -> Result<(), Failure> {
         let Pipeline { ports, .. } = self.0;
+        let state = ports.store.photo(&event.image_id).await?;
+        if state.is_some_and(|state| state.status != PhotoStatus::Deleted) {
+            return Ok(());
+        }
         for key in &event.objects {
             match ports.objects.delete(key).await {
                 // Rows of other programs may contain anything.

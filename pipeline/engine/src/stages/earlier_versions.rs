@@ -3,10 +3,12 @@
 use std::collections::BTreeSet;
 
 use sparks_domain::{
-    Event, FaceId, ImageId, Key, Mutation, PersonId, PhotoProcessed, PhotoState, Seq, Verdict, object_keys,
+    Event, FaceId, IdentityHead, ImageId, Key, Mutation, PersonId, PhotoProcessed, PhotoState, Seq, Verdict,
+    object_keys,
 };
 
 use super::{
+    effects::Effects,
     notify::Notifier,
     person_lifecycle::{PersonLifecycle, RemovedFaces},
     table::Table,
@@ -32,17 +34,18 @@ impl EarlierVersions<'_> {
         let Pipeline { ports, .. } = self.0;
         let earlier: Vec<FaceId> = (0..state.faces).map(|n| FaceId { image: image.clone(), n }).collect();
         let stored = ports.store.signatures(&earlier).await?;
-        let merges = ports.index.merges();
-        let lost = stored.iter().filter(|face| face.template).filter_map(|face| face.person);
-        let lost: Vec<PersonId> = lost.collect();
+        // Persons before merges: each keeps a template of their own, for an unmerge, and because their faces may differ. The same for
+        // each model: templates of one are no use to another.
+        let lost = stored.iter().filter(|face| face.template).filter_map(|face| Some((face.person?, &face.model)));
+        let lost: BTreeSet<(PersonId, &String)> = lost.collect();
         let (lifecycle, image) = (PersonLifecycle(self.0), image.clone());
         let mut unshown = Vec::new();
-        for person in merges.all_current(&lost) {
-            let shown = commit.signatures.iter().filter(|face| face.person.map(|p| merges.current(p)) == Some(person));
+        for (person, model) in lost {
+            let shown = commit.signatures.iter().filter(|face| face.person == Some(person) && face.model == *model);
             let shown: BTreeSet<u16> = shown.map(|face| face.face.n).collect();
             if shown.is_empty() {
                 unshown.push(person);
-            } else if !lifecycle.has_template_besides(&image, person).await? {
+            } else if !lifecycle.has_template_besides(&image, person, model).await? {
                 enroll_faces(commit, &shown);
             }
         }
@@ -51,8 +54,10 @@ impl EarlierVersions<'_> {
         Ok(())
     }
 
-    /// Repeats the effects of the last events about a photo: see [`Self::repeat_effects`].
+    /// Repeats the effects of the last events about a photo: of that behind its rows, which precedes a rejected version, and those of
+    /// [`Self::repeat_effects`].
     pub async fn repeat_last_effects(&self, image: &ImageId) -> Result<(), Failure> {
+        Effects(self.0).repeat_projected(image, false).await?;
         let state = self.0.ports.store.photo(image).await?;
         self.repeat_effects(image, state.map(|state| state.seq)).await
     }
@@ -91,29 +96,36 @@ impl EarlierVersions<'_> {
     /// Updates the persons of earlier versions: those that the photo no longer shows are treated like those of a deleted photo, and
     /// a crop that shows a face of an earlier version is replaced. Safe to repeat.
     pub async fn release_persons(&self, photo: &PhotoProcessed) -> Result<(), Failure> {
+        let Pipeline { ports, .. } = self.0;
         let persons = self.persons(&photo.image_id, photo.follows, &photo.source.version).await?;
         if persons.is_empty() {
             return Ok(());
         }
-        self.0.ports.index.refresh().await?;
-        let merges = self.0.ports.index.merges();
-        let shown = merges.all_current(&photo.persons());
+        ports.index.refresh().await?;
+        // The identity event is read first: where the merges are newer, the condition of the commit fails.
+        let (identity, merges) = (ports.index.identity(), ports.index.merges());
+        // What the photo shows now: a later version or a review may have been committed since the event.
+        let guard = PhotoGuard { image: photo.image_id.clone(), before: ports.store.photo(&photo.image_id).await? };
+        let shown = merges.all_current(guard.before.as_ref().map_or(&[][..], |state| &state.persons));
         let gone: Vec<PersonId> =
             persons.iter().filter(|person| !shown.contains(&merges.current(**person))).copied().collect();
-        self.remove_tags(&photo.image_id, &gone, &shown).await?;
+        let aliases = gone.iter().flat_map(|person| merges.aliases(*person)).filter(|person| !shown.contains(person));
+        self.remove_tags(guard, identity, aliases.collect()).await?;
         let removed = RemovedFaces { image: &photo.image_id, before: photo.first_face.into() };
         self.release(&removed, &persons).await
     }
 
-    /// Removes tags of persons who are gone from a photo. Its commit removed those that it knew of: a merge that was recorded before it
-    /// may have moved a tag to another person.
-    async fn remove_tags(&self, image: &ImageId, gone: &[PersonId], shown: &[PersonId]) -> Result<(), Failure> {
+    /// Removes tags of persons who are gone from a photo, under all of their aliases. Its commit removed those that it knew of: a merge
+    /// that was recorded before it may have moved a tag to another person.
+    async fn remove_tags(
+        &self,
+        guard: PhotoGuard,
+        identity: IdentityHead,
+        gone: BTreeSet<PersonId>,
+    ) -> Result<(), Failure> {
         let Pipeline { ports, .. } = self.0;
-        let (merges, identity) = (ports.index.merges(), ports.index.identity());
-        let aliases = gone.iter().flat_map(|person| merges.aliases(*person)).filter(|person| !shown.contains(person));
-        let aliases: BTreeSet<Key> = aliases.map(|person| Key::tagging(image, person)).collect();
-        let before = ports.store.photo(image).await?;
-        let mut tags = Table(self.0).taggings_of_photo(image).await?;
+        let aliases: BTreeSet<Key> = gone.into_iter().map(|person| Key::tagging(&guard.image, person)).collect();
+        let mut tags = Table(self.0).taggings_of_photo(&guard.image).await?;
         tags.retain(|key| aliases.contains(key));
         if tags.is_empty() {
             return Ok(());
@@ -122,7 +134,7 @@ impl EarlierVersions<'_> {
             // An unmerge may have given a tag back.
             identity: Some(identity),
             mutations: tags.into_iter().map(|key| Mutation::Delete { key }).collect(),
-            ..Commit::without_events(ports.clock.now(), Some(PhotoGuard { image: image.clone(), before }))
+            ..Commit::without_events(ports.clock.now(), Some(guard))
         };
         match ports.store.commit(&commit).await {
             // After a conflict the other commit is followed by effects of its own.

@@ -7,7 +7,7 @@ use std::{
 
 use sparks_domain::{
     Event, FaceBox, FaceId, ImageId, Key, Mutation, PersonId, PhotoProcessed, PhotoStatus, Projection, RecordedEvent,
-    Verdict, object_keys,
+    Seq, Verdict, object_keys,
 };
 
 use super::{
@@ -67,7 +67,7 @@ impl Effects<'_> {
             // A merge or an erasure that was committed since the decision did not see this photo, so the photo applies it.
             index.refresh().await?;
             self.follow_merges(photo).await?;
-            self.enroll_photo(photo, PixelSource::Pixels(pixels), true).await?;
+            self.enroll_photo(photo, recorded.seq, PixelSource::Pixels(pixels), true).await?;
         }
         let variants = (!has_variants).then_some(StoredVariants { photo, when: recorded.when });
         Notifier(self.0).publish(receipt.events(), variants).await
@@ -76,18 +76,31 @@ impl Effects<'_> {
     /// Repeats the effects of an earlier commit, which a crash may have interrupted: reads the event, writes its rows again, restores its
     /// variants, and makes missing crops from `large`. A photo without projected rows has been deleted since.
     pub async fn repeat(&self, image: &ImageId, has_variants: bool) -> Result<Outcome, Failure> {
-        let Some(recorded) = self.rewrite_all_rows(image).await? else { return Ok(Outcome::Deleted) };
+        let Some(recorded) = self.repeat_projected(image, has_variants).await? else { return Ok(Outcome::Deleted) };
+        if let Event::PhotoProcessed(photo) = &recorded.event {
+            EarlierVersions(self.0).repeat_effects(image, photo.follows).await?;
+        }
+        Ok(Outcome::AlreadyCommitted)
+    }
+
+    /// Repeats the effects of the event behind the photo's rows, and returns it.
+    pub(super) async fn repeat_projected(
+        &self,
+        image: &ImageId,
+        has_variants: bool,
+    ) -> Result<Option<RecordedEvent>, Failure> {
+        let Some(recorded) = self.rewrite_all_rows(image).await? else { return Ok(None) };
         if let Event::PhotoProcessed(photo) = &recorded.event {
             if !has_variants && let Restoration::Impossible(reason) = self.0.variants().restore(photo).await? {
                 tracing::warn!(image = %photo.image_id, reason, "variants differ from the event log and are not restored");
             }
-            self.enroll_photo(photo, PixelSource::Object(&photo.variants.large.key), false).await?;
+            let source = PixelSource::Object(&photo.variants.large.key);
+            self.enroll_photo(photo, recorded.seq, source, false).await?;
             EarlierVersions(self.0).release_persons(photo).await?;
             let variants = (!has_variants).then_some(StoredVariants { photo, when: recorded.when });
             Notifier(self.0).publish(std::slice::from_ref(&recorded), variants).await?;
-            EarlierVersions(self.0).repeat_effects(image, photo.follows).await?;
         }
-        Ok(Outcome::AlreadyCommitted)
+        Ok(Some(recorded))
     }
 
     /// Enrolls the persons of a photo. Where the photo was deleted or replaced by a new version meanwhile, that did not see these
@@ -95,6 +108,7 @@ impl Effects<'_> {
     async fn enroll_photo(
         &self,
         photo: &PhotoProcessed,
+        seq: Seq,
         source: PixelSource<'_>,
         is_fresh: bool,
     ) -> Result<(), Failure> {
@@ -103,7 +117,7 @@ impl Effects<'_> {
             let end = u32::from(photo.first_face) + photo.faces.len() as u32;
             let removed = match state {
                 Some(state) if state.status == PhotoStatus::Deleted => Some(RemovedFaces::all(&photo.image_id)),
-                Some(state) if u32::from(state.faces) > end => {
+                Some(state) if state.projected_seq != Some(seq) => {
                     Some(RemovedFaces { image: &photo.image_id, before: end })
                 }
                 _ => None,
@@ -130,10 +144,14 @@ impl Effects<'_> {
         let mut without_crop = BTreeSet::new();
         for IdentifiedFace { person, face, is_new_person, .. } in faces {
             let current = merges.current(*person);
-            let is_reinstated = matches!(ports.index.person_status(current), PersonStatus::Forgotten(_))
+            let status = ports.index.person_status(current);
+            let is_reinstated = matches!(status, PersonStatus::Forgotten(_))
                 && PersonLifecycle(self.0).reinstate(current, face.clone()).await?;
-            let is_new = *is_new_person && current == *person;
-            let is_missing = is_new && (is_fresh || ports.objects.head(&object_keys::crop(current)).await?.is_none());
+            // A crash may have prevented the crop of a person whom this face reinstated.
+            let is_crop_face = matches!(&status, PersonStatus::Known(known) if known.face == *face)
+                || (*is_new_person && current == *person);
+            let is_missing =
+                is_crop_face && (is_fresh || ports.objects.head(&object_keys::crop(current)).await?.is_none());
             if is_reinstated || is_missing {
                 without_crop.insert(face);
             }
@@ -148,10 +166,13 @@ impl Effects<'_> {
         let enrollment = |face: &IdentifiedFace| face.enrollment(without_crop.contains(&face.face), &pixels);
         let enrollments: Vec<Enrollment> = faces.iter().filter(is_wanted).map(enrollment).collect();
         let is_enrolled = ports.index.enroll(&enrollments, !is_fresh).await?;
+        let mut pictured = Vec::new();
         for IdentifiedFace { person, bounds, .. } in faces.iter().filter(|face| without_crop.contains(&face.face)) {
-            let pixels = images.pixels(&mut source).await?;
-            images.store_crop(merges.current(*person), *bounds, pixels).await?;
+            let (person, pixels) = (merges.current(*person), images.pixels(&mut source).await?);
+            images.store_crop(person, *bounds, pixels).await?;
+            pictured.push(person);
         }
+        PersonLifecycle(self.0).remove_crops_of_merged(&pictured).await?;
         Ok(is_enrolled || !without_crop.is_empty())
     }
 

@@ -25,7 +25,7 @@ pub(crate) use commit::{conflict_backoff, wait_after_conflict};
 pub(crate) use contention::AllocationContention;
 pub(crate) use delete::PhotoDeletion;
 pub(crate) use images::Images;
-pub(crate) use notify::{Notifier, event_notifications};
+pub(crate) use notify::Notifier;
 pub use outcome::Outcome;
 pub(crate) use person_lifecycle::{PersonLifecycle, RemovedFaces};
 pub(crate) use process::PhotoProcessor;

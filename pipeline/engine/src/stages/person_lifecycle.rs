@@ -1,6 +1,6 @@
 //! Persons that lose or regain photos: forgetting, reinstating, and the choice of another crop.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use sparks_domain::{
     Event, FaceId, Gallery, ImageId, PersonId, PersonPictured, PersonReinstated, PersonsForgotten, ProjectionContext,
@@ -14,7 +14,9 @@ use super::{
     notify::Notifier,
     person_photos::PersonPhotos,
 };
-use crate::{Commit, CommitError, Erasure, Failure, PersonStatus, Pipeline};
+use crate::{
+    Commit, CommitError, Erasure, Failure, PersonStatus, PhotoGuard, Pipeline, StoredFace, photo_rows::PhotoRows,
+};
 
 /// A commit that removes the faces of a photo is one transaction, which has room for about a hundred photos whose faces change. So each
 /// person gets few replacement templates, and persons that get none are updated after the commit.
@@ -78,9 +80,42 @@ impl PersonLifecycle<'_> {
         Ok(ports.index.promote(&templates).await?)
     }
 
-    /// Makes a forgotten person known again, because a photo shows them. Returns whether this call did it.
-    pub async fn reinstate(&self, person: PersonId, face: FaceId) -> Result<bool, Failure> {
+    /// Updates persons who are separate again after an unmerge: photos may have been removed while they were one. Forgets those without a
+    /// photo; those without a template, or whose crop is missing or shows a face that was removed, get others.
+    pub async fn after_unmerge(&self, persons: &[PersonId]) -> Result<(), Failure> {
         let Pipeline { ports, .. } = self.0;
+        ports.index.refresh().await?;
+        for person in ports.index.merges().all_current(persons) {
+            match ports.index.person_status(person) {
+                PersonStatus::Known(known) if !self.forget(person).await? => {
+                    let is_stored = !ports.store.signatures(&[known.face]).await?.is_empty();
+                    let has_crop = is_stored && ports.objects.head(&object_keys::crop(person)).await?.is_some();
+                    if !has_crop || !self.replacement_templates(person, None).await?.is_empty() {
+                        self.replace_crop(person).await?;
+                    }
+                }
+                PersonStatus::Forgotten(_) => self.after_forgetting(person).await?,
+                PersonStatus::Known(_) | PersonStatus::Unknown => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes a forgotten person known again, because a photo shows them, under the condition that it still does: whoever changes the
+    /// photo later sees a known person. Returns whether this call did it.
+    pub async fn reinstate(&self, person: PersonId, face: FaceId) -> Result<bool, Failure> {
+        let Pipeline { ports, config, .. } = self.0;
+        let rows = PhotoRows { store: ports.store.as_ref(), projection: config.projection };
+        let Some((recorded, state)) = rows.current_event(&face.image).await? else { return Ok(false) };
+        let first_face = match &recorded.event {
+            Event::PhotoProcessed(photo) => photo.first_face,
+            Event::ProfileProcessed(profile) => profile.first_face,
+            _ => return Ok(false),
+        };
+        if face.n < first_face {
+            return Ok(false);
+        }
+        let guard = PhotoGuard { image: face.image.clone(), before: Some(state) };
         // What is left of an incomplete erasure must not become a template.
         self.erase_stale_faces(person).await?;
         let promoted = self.replacement_templates(person, None).await?;
@@ -89,7 +124,8 @@ impl PersonLifecycle<'_> {
                 let PersonStatus::Forgotten(known) = ports.index.person_status(person) else { return None };
                 let event = PersonReinstated { v: Version, person, face: face.clone(), identity_seq };
                 let commit = self.commit_of(Event::PersonReinstated(event));
-                Some(PersonCommit { commit: Commit { promoted: promoted.clone(), ..commit }, reinstated: Some(known) })
+                let commit = Commit { photo: Some(guard.clone()), promoted: promoted.clone(), ..commit };
+                Some(PersonCommit { commit, reinstated: Some(known) })
             })
             .await?;
         ports.index.promote(&promoted).await?;
@@ -97,21 +133,28 @@ impl PersonLifecycle<'_> {
     }
 
     /// Returns stored faces to enroll as templates of the person, newest first, where the person has none, or none besides those of
-    /// the photo `removed`.
+    /// the photo `removed`. The same for each person who was merged into them, as an unmerge gives them their own templates back, and
+    /// for each model, as templates of one are no use to another.
     async fn replacement_templates(&self, person: PersonId, removed: Option<&ImageId>) -> Result<Vec<FaceId>, Failure> {
         let faces = self.0.ports.store.faces_of(&PersonPhotos(self.0).members(person)).await?;
         let stored = faces.into_iter().map(|decided| decided.kept).filter(|stored| Some(&stored.face.image) != removed);
-        let stored: Vec<_> = stored.collect();
-        if stored.iter().any(|stored| stored.template) {
-            return Ok(Vec::new());
-        }
-        Ok(stored.into_iter().take(Gallery::MAX_TEMPLATES).map(|stored| stored.face).collect())
+        let mut members: BTreeMap<(Option<PersonId>, String), Vec<StoredFace>> = BTreeMap::new();
+        stored.for_each(|stored| members.entry((stored.person, stored.model.clone())).or_default().push(stored));
+        members.retain(|_, stored| !stored.iter().any(|stored| stored.template));
+        let templates = members.into_values().flat_map(|stored| stored.into_iter().take(Gallery::MAX_TEMPLATES));
+        Ok(templates.map(|stored| stored.face).collect())
     }
 
-    /// Returns whether the person has a template in a photo other than this one.
-    pub(super) async fn has_template_besides(&self, image: &ImageId, person: PersonId) -> Result<bool, Failure> {
-        let faces = self.0.ports.store.faces_of(&PersonPhotos(self.0).members(person)).await?;
-        Ok(faces.iter().any(|decided| decided.kept.template && decided.kept.face.image != *image))
+    /// Returns whether the person, before merges, has a template of this model in a photo other than this one.
+    pub(super) async fn has_template_besides(
+        &self,
+        image: &ImageId,
+        person: PersonId,
+        model: &str,
+    ) -> Result<bool, Failure> {
+        let faces = self.0.ports.store.faces_of(&[person]).await?.into_iter().map(|decided| decided.kept);
+        let mut others = faces.filter(|stored| stored.template && stored.model == model);
+        Ok(others.any(|stored| stored.face.image != *image))
     }
 
     /// Returns faces of other photos to enroll as templates of those of the persons whose only templates are in this photo.
@@ -169,10 +212,40 @@ impl PersonLifecycle<'_> {
             return Ok(());
         }
         let Some(crop) = CropChoice(self.0).best_face(person).await? else { return Ok(()) };
-        self.reinstate(person, crop.face.clone()).await?;
-        // Another worker may have reinstated them before the crop and the templates were removed here, so both are made again.
+        // The crop is stored first, so that a repeat makes it again. Another worker may have reinstated them before the crop and the
+        // templates were removed here, so both are made again in any case.
         self.store_crop(person, &crop).await?;
-        self.enroll_templates(&photos.members(person)).await
+        self.reinstate(person, crop.face.clone()).await?;
+        self.remove_crops_of_merged(&[person]).await?;
+        self.enroll_templates(&photos.members(person)).await?;
+        match ports.index.person_status(person) {
+            // The chosen photo was changed meanwhile.
+            PersonStatus::Forgotten(_) => Box::pin(self.after_forgetting(person)).await,
+            _ => Ok(()),
+        }
+    }
+
+    /// Removes the crops of persons who were merged into others while their crops were stored: the merge found none to move. Fails where
+    /// a merge was undone meanwhile, so that a repeat stores the crop again.
+    pub(super) async fn remove_crops_of_merged(&self, persons: &[PersonId]) -> Result<(), Failure> {
+        let Pipeline { ports, .. } = self.0;
+        if persons.is_empty() {
+            return Ok(());
+        }
+        ports.index.refresh().await?;
+        let merged = |person: &&PersonId| ports.index.merges().is_absorbed(**person);
+        let removed: Vec<&PersonId> = persons.iter().filter(merged).collect();
+        if removed.is_empty() {
+            return Ok(());
+        }
+        for person in &removed {
+            ports.objects.delete(&object_keys::crop(**person)).await?;
+        }
+        ports.index.refresh().await?;
+        match removed.iter().all(merged) {
+            true => Ok(()),
+            false => Err(CommitError::IdentityMoved.into()),
+        }
     }
 
     /// Erases the signatures of a forgotten person in photos that do not show them. The event that forgets them is the mark of an
@@ -203,6 +276,7 @@ impl PersonLifecycle<'_> {
             })
             .await?;
         ports.index.promote(&promoted).await?;
+        self.remove_crops_of_merged(&[person]).await?;
         match ports.index.person_status(person) {
             // That photo was removed as well, before there was a crop to remove.
             PersonStatus::Forgotten(_) if !is_committed => self.after_forgetting(person).await,
@@ -254,6 +328,8 @@ impl PersonLifecycle<'_> {
                     return Ok(true);
                 }
                 Err(CommitError::IdentityMoved) => self.0.count_conflict(),
+                // The photo that the commit is about was changed.
+                Err(CommitError::PhotoMoved) => return Ok(false),
                 Err(error) => return Err(error.into()),
             }
             wait_after_conflict(&mut backoff, "the set of known persons").await?;

@@ -32,8 +32,10 @@ impl PhotoProcessor<'_> {
         let image = photo.image.clone();
         match self.presume_new_then_verify(photo, slot).await {
             Ok(Outcome::Deleted) | Err(StageError::Deleted) => {
+                // First: if this fails after the lease was lost, nobody repeats it.
+                let outcome = PhotoDeletion(self.0).remove_leftover_variants(&image).await?;
                 EarlierVersions(self.0).repeat_last_effects(&image).await?;
-                PhotoDeletion(self.0).remove_leftover_variants(&image).await
+                Ok(outcome)
             }
             Ok(Outcome::Outdated) => {
                 EarlierVersions(self.0).repeat_last_effects(&image).await?;
@@ -213,9 +215,14 @@ impl PhotoProcessor<'_> {
     fn depends_on_merges(&self, events: &[Event]) -> bool {
         let Pipeline { ports, .. } = self.0;
         let merges = ports.index.merges();
+        let has_absorbed = |person| merges.has_absorbed(person);
         let is_merged = |event: &Event| match event {
-            Event::PhotoProcessed(photo) => photo.persons().iter().any(|person| merges.has_absorbed(*person)),
-            Event::ProfileProcessed(profile) => profile.person().is_some_and(|person| merges.has_absorbed(person)),
+            Event::PhotoProcessed(photo) => {
+                photo.persons().iter().any(|person| merges.aliases(*person).into_iter().any(has_absorbed))
+            }
+            Event::ProfileProcessed(profile) => {
+                profile.person().is_some_and(|person| merges.aliases(person).into_iter().any(has_absorbed))
+            }
             _ => false,
         };
         ports.store.has_serial_commits() && events.iter().any(is_merged)

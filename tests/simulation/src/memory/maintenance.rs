@@ -28,6 +28,7 @@ impl Maintenance for MemoryStore {
     }
 
     async fn repair(&self, groups: Vec<RepairGroup>, write: bool) -> Result<RepairReport, StoreError> {
+        let _exclusive = self.transaction.lock().await;
         let mut state = self.lock();
         let mut report = RepairReport::default();
         for (position, RepairGroup { guard, mutations }) in groups.into_iter().enumerate() {

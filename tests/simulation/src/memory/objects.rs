@@ -18,6 +18,8 @@ pub struct MemoryObjects {
     objects: Arc<Mutex<BTreeMap<String, StoredObject>>>,
     clock: Arc<dyn Clock>,
     has_whole_seconds: bool,
+    /// Cloned for each deletion that is under way.
+    deletions: Arc<Arc<()>>,
 }
 
 struct StoredObject {
@@ -28,7 +30,7 @@ struct StoredObject {
 impl MemoryObjects {
     /// Creates an empty bucket.
     pub fn new(clock: Arc<dyn Clock>) -> Self {
-        Self { objects: Arc::default(), clock, has_whole_seconds: false }
+        Self { objects: Arc::default(), clock, has_whole_seconds: false, deletions: Arc::default() }
     }
 
     /// Truncates times to seconds, as S3 does.
@@ -39,6 +41,16 @@ impl MemoryObjects {
     fn now(&self) -> Timestamp {
         let millis = self.clock.now().as_millis();
         Timestamp::from_millis(if self.has_whole_seconds { millis - millis % 1000 } else { millis })
+    }
+
+    /// Marks a deletion that is under way until the mark is dropped.
+    pub fn begin_deletion(&self) -> Arc<()> {
+        Arc::clone(self.deletions.as_ref())
+    }
+
+    /// Returns whether a deletion is under way that takes effect later.
+    pub fn has_deletions(&self) -> bool {
+        Arc::strong_count(self.deletions.as_ref()) > 1
     }
 
     /// Returns the version of an object with this body.

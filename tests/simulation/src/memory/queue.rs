@@ -11,12 +11,14 @@ use sparks_domain::Timestamp;
 use sparks_engine::{
     Cause, Clock, DeadLetter, DeadLetters, Delivery, MessageId, Queue, QueueDepth, QueueError, Settlement,
 };
-use tokio::time::Instant;
+use tokio::{sync::Notify, time::Instant};
 
 /// A queue in memory. Clones share it.
 #[derive(Clone)]
 pub struct MemoryQueue {
     state: Arc<Mutex<State>>,
+    /// Notified of each message that is sent.
+    sent: Arc<Notify>,
     clock: Arc<dyn Clock>,
     config: MemoryQueueConfig,
 }
@@ -65,7 +67,7 @@ struct Message {
 impl MemoryQueue {
     /// Creates an empty queue.
     pub fn new(clock: Arc<dyn Clock>, config: MemoryQueueConfig) -> Self {
-        Self { state: Arc::default(), clock, config }
+        Self { state: Arc::default(), sent: Arc::default(), clock, config }
     }
 
     /// Sends a message that becomes visible after this delay.
@@ -93,6 +95,7 @@ impl MemoryQueue {
             is_delayed: false,
         };
         state.messages.insert(id, message);
+        self.sent.notify_waiters();
         message_id(id)
     }
 
@@ -104,6 +107,13 @@ impl MemoryQueue {
     /// Returns whether every message is settled.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// Waits while there is no message, visible or not.
+    pub async fn wait_while_empty(&self) {
+        while self.is_empty() {
+            self.sent.notified().await;
+        }
     }
 
     /// Returns the number of deliveries so far.

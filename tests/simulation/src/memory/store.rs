@@ -24,7 +24,7 @@ use super::{CommitObserver, rows::Rows};
 pub struct MemoryStore {
     state: Arc<Mutex<State>>,
     /// Held by the transaction in progress.
-    transaction: Arc<tokio::sync::Mutex<()>>,
+    pub(super) transaction: Arc<tokio::sync::Mutex<()>>,
     config: MemoryStoreConfig,
     pub(super) observer: Option<Arc<dyn CommitObserver>>,
 }
@@ -97,8 +97,10 @@ impl MemoryStore {
         }
     }
 
-    /// Changes a row as the platform does, without a condition.
-    pub fn change_row(&self, key: &Key, change: impl FnOnce(Option<Attributes>) -> Option<Attributes>) {
+    /// Changes a row as the platform does, without a condition. Like any write to an item of a transaction, it takes effect before the
+    /// transaction or after it.
+    pub async fn change_row(&self, key: &Key, change: impl FnOnce(Option<Attributes>) -> Option<Attributes>) {
+        let _exclusive = self.transaction.lock().await;
         let mut state = self.lock();
         let row = change(state.rows.get(key).cloned());
         state.rows.set(key, row);
