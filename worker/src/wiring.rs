@@ -15,8 +15,8 @@ use sparks_domain::{Projection, TaggingKey};
 use sparks_embedded::{Embedded, FolderConfig, PublishedRetention, QueueConfig};
 use sparks_engine::{
     Clock, ConsolidationConfig, Consolidator, Consumer, ConsumerConfig, CpuPool, GalleryIndex, ImageProcessor,
-    NoPublisher, Pipeline, PipelineConfig, Ports, PublishConfig, Publisher, Rebuilder, RetryPolicy, SnapshotStore,
-    Store, SystemClock, VariantStore,
+    Pipeline, PipelineConfig, Ports, PublishConfig, Rebuilder, RetryPolicy, SnapshotStore, Store, SystemClock,
+    VariantStore,
 };
 use sparks_media::{CropSpec, Fit, Limits, LocalImageProcessor, VariantSpec};
 

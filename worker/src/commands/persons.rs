@@ -4,13 +4,14 @@ use std::{process::ExitCode, str::FromStr, sync::Arc};
 
 use serde_json::{Value, json};
 use sparks_domain::{Event, Evidence, InvalidId, MergeProposal, MergeReason, RecordedEvent, Seq};
-use sparks_engine::{Consolidator, FaceSearch, GalleryIndex, MergeError, PhotoUpdateReport};
+use sparks_engine::{Consolidator, CpuPool, FaceSearch, GalleryIndex, MergeError, PhotoUpdateReport};
 
 use crate::{
     backend::Backend,
     cli::{Global, PersonsAction, PersonsArgs},
     output::{Output, progress_bar},
-    wiring::{self, UsageError},
+    telemetry::metrics::Metrics,
+    wiring::{self, FaceBackends, UsageError},
 };
 
 /// Suggests, merges, unmerges or lists persons.
