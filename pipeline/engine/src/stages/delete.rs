@@ -42,6 +42,8 @@ impl PhotoDeletion<'_> {
         let RemovedRef { image, key, sequencer, .. } = removed;
         let mut backoff = conflict_backoff();
         loop {
+            // The state is read before the object: an upload that is decided in between is a conflict.
+            let state = ports.store.photo(&image).await?;
             if ports.objects.head(&key).await?.is_some() {
                 EarlierVersions(self.0).repeat_last_effects(&image).await?;
                 return Ok(Outcome::Ignored(format!("{key} exists: an earlier version was removed")));
@@ -50,7 +52,6 @@ impl PhotoDeletion<'_> {
             if let Some((other, _)) = Table(self.0).original(&image).await? {
                 return Ok(Outcome::Ignored(format!("{other} exists: {key} was not the photo's only original")));
             }
-            let state = ports.store.photo(&image).await?;
             let row = Table(self.0).image_row(&image).await?;
             let mut deletion = self.prepare(&image, row, state.as_ref(), Removal::OfOriginal).await?;
             deletion.sequencer.clone_from(&sequencer);
