@@ -6,8 +6,8 @@ use std::{
 };
 
 use sparks_domain::{
-    Email, Event, Face, ImageId, Key, PersonId, PersonRegistry, PhotoProcessed, PhotoStatus, Projection, Seq, Verdict,
-    object_keys,
+    Email, Event, Face, ImageId, Key, PersonId, PersonRegistry, PhotoProcessed, PhotoStatus, ProfileProcessed,
+    Projection, Seq, Verdict, object_keys,
 };
 use sparks_engine::{Rebuilder, Store};
 
@@ -190,11 +190,14 @@ impl Violations<'_> {
     /// Every user with a profile picture is linked to the person of the last one that can be read. Returns the faces of users.
     fn check_profiles(&mut self) -> Vec<(Email, Look, PersonId)> {
         let (decided, rows, mut found) = (self.world.decided_profiles(), self.world.store.rows(), Vec::new());
+        let last = self.world.last_profiles(|_| true);
         for (user, picture) in self.world.platform.profiles() {
             let (email, content) = (user_email(user), picture.content);
             let profile = decided.get(&email);
             let decided = profile.and_then(|profile| self.world.platform.content_of(&profile.source.version));
-            self.require(content.is_damaged || decided.as_ref() == Some(&content), || {
+            // A face that is ambiguous between two persons leaves the user's person as it was.
+            let is_ambiguous = last.get(&email).is_some_and(is_ambiguous);
+            self.require(content.is_damaged || is_ambiguous || decided.as_ref() == Some(&content), || {
                 format!("{email} is decided by the picture {decided:?}, and the last is {content}")
             });
             let (Some(decided), Some(person)) = (decided, profile.and_then(|profile| profile.person())) else {
@@ -241,11 +244,15 @@ impl Violations<'_> {
     fn check_leftovers(&mut self) {
         let photos = self.world.decided_photos();
         let photos = photos.iter().map(|(image, _, photo)| (image.clone(), photo.first_face, photo.faces.as_slice()));
-        let profiles = self.world.decided_profiles();
+        let mut profiles = self.world.decided_profiles();
+        let ambiguous: BTreeSet<ImageId> =
+            self.world.last_profiles(|_| true).into_values().filter(is_ambiguous).map(|user| user.image_id).collect();
+        profiles.retain(|_, user| !ambiguous.contains(&user.image_id));
         let profiles = profiles.values().map(|user| (user.image_id.clone(), user.first_face, user.face.as_slice()));
         let decided: BTreeMap<ImageId, (u16, &[Face])> =
             photos.chain(profiles).map(|(image, first, faces)| (image, (first, faces))).collect();
-        for stored in self.world.store.faces() {
+        let stored = self.world.store.faces();
+        for stored in stored.into_iter().filter(|stored| !ambiguous.contains(&stored.face.image)) {
             let (first, faces) = decided.get(&stored.face.image).copied().unwrap_or_default();
             let is_shown = (usize::from(first)..usize::from(first) + faces.len()).contains(&usize::from(stored.face.n));
             // A photo that was decided again with another model keeps its signatures of the former one.
@@ -297,6 +304,11 @@ impl Violations<'_> {
             Err(error) => self.list.push(format!("failed to compare the table with the log: {error}")),
         }
     }
+}
+
+/// Returns whether the face of a profile picture was ambiguous.
+fn is_ambiguous(profile: &ProfileProcessed) -> bool {
+    profile.face.as_ref().is_some_and(|face| face.verdict == Verdict::Ambiguous)
 }
 
 /// Returns the looks of a photo's identified faces.

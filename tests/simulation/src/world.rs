@@ -329,8 +329,13 @@ impl World {
 
     /// Returns the last decision about each user that identifies a person.
     pub fn decided_profiles(&self) -> BTreeMap<Email, ProfileProcessed> {
+        self.last_profiles(|profile| profile.person().is_some())
+    }
+
+    /// Returns the last such decision about each user.
+    pub fn last_profiles(&self, is_such: impl Fn(&ProfileProcessed) -> bool) -> BTreeMap<Email, ProfileProcessed> {
         let profiles = self.store.events().into_iter().filter_map(|recorded| match recorded.event {
-            Event::ProfileProcessed(profile) if profile.person().is_some() => Some((profile.email.clone(), profile)),
+            Event::ProfileProcessed(profile) if is_such(&profile) => Some((profile.email.clone(), profile)),
             _ => None,
         });
         profiles.collect()

@@ -103,7 +103,7 @@ impl Redecision {
         let Some(decided) = DecidedPhoto::read(self.store.as_ref(), image).await? else {
             return Ok(ReadResult::Undecided);
         };
-        Ok(match Reprocessor(&self.pipeline).analyze_variant(&decided.event.variants.large.key).await? {
+        Ok(match Reprocessor(&self.pipeline).analyze_variant(&decided.event.variants.large).await? {
             Ok(probes) => ReadResult::Analyzed(Box::new(ReanalyzedPhoto { decided, probes })),
             Err(reason) => ReadResult::Unreadable { image: image.clone(), reason, persons: decided.state.persons },
         })

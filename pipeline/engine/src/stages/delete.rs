@@ -42,6 +42,8 @@ impl PhotoDeletion<'_> {
         let RemovedRef { image, key, sequencer, .. } = removed;
         let mut backoff = conflict_backoff();
         loop {
+            // The state is read before the object: an upload that is decided in between is a conflict.
+            let state = ports.store.photo(&image).await?;
             if ports.objects.head(&key).await?.is_some() {
                 EarlierVersions(self.0).repeat_last_effects(&image).await?;
                 return Ok(Outcome::Ignored(format!("{key} exists: an earlier version was removed")));
@@ -50,7 +52,6 @@ impl PhotoDeletion<'_> {
             if let Some((other, _)) = Table(self.0).original(&image).await? {
                 return Ok(Outcome::Ignored(format!("{other} exists: {key} was not the photo's only original")));
             }
-            let state = ports.store.photo(&image).await?;
             let row = Table(self.0).image_row(&image).await?;
             let mut deletion = self.prepare(&image, row, state.as_ref(), Removal::OfOriginal).await?;
             deletion.sequencer.clone_from(&sequencer);
@@ -62,8 +63,21 @@ impl PhotoDeletion<'_> {
     }
 
     /// Removes variants that a worker rendered while the photo was being deleted. A deletion removes the original first, so where
-    /// the original exists, the variants belong to a deletion in progress or to a new upload.
+    /// the original exists, the variants belong to a deletion in progress or to a new upload. Tried for some minutes: a worker that was
+    /// so slow may have lost the lease, and then nobody else would do it.
     pub async fn remove_leftover_variants(&self, image: &ImageId) -> Result<Outcome, Failure> {
+        let mut backoff = conflict_backoff();
+        loop {
+            match self.try_remove_leftover_variants(image).await {
+                Err(failure) if failure.cause.may_be_outage() => {
+                    tokio::time::sleep(backoff.next().ok_or(failure)?).await;
+                }
+                removed => return removed,
+            }
+        }
+    }
+
+    async fn try_remove_leftover_variants(&self, image: &ImageId) -> Result<Outcome, Failure> {
         if Table(self.0).original(image).await?.is_none() {
             for key in object_keys::variants(image) {
                 self.0.ports.objects.delete(&key).await?;
@@ -199,6 +213,10 @@ impl PhotoDeletion<'_> {
         };
         match Committer(self.0).commit(&commit).await {
             Ok(receipt) => {
+                // Rows that were written again between the query of the tags and the commit.
+                if let Some(state) = ports.store.photo(&image).await?.filter(|s| s.status == PhotoStatus::Deleted) {
+                    self.remove_leftover_taggings(&image, state).await?;
+                }
                 self.delete_objects(&event).await?;
                 self.update_persons(&event).await?;
                 Notifier(self.0).publish(receipt.events(), None).await?;

@@ -7,6 +7,9 @@ use sparks_domain::{Event, FaceId, ImageId, Key, PersonId, PhotoState};
 use super::table::Table;
 use crate::{Failure, Pipeline, users::users_of_person};
 
+/// The number of tags from which a person counts as shown without a look at the photos.
+const VERIFIED_TAGS: usize = 8;
+
 /// Finds the photos of a person.
 pub(super) struct PersonPhotos<'a>(pub &'a Pipeline);
 
@@ -16,11 +19,19 @@ impl PersonPhotos<'_> {
         self.0.ports.index.merges().members(person).into_iter().collect()
     }
 
-    /// Returns whether no photo is tagged with the person, and no user is linked to them.
+    /// Returns whether no photo shows the person, and no user is linked to them. A tag may be left of a merge that was undone, or of a
+    /// photo that the platform has removed.
     pub async fn has_none(&self, person: PersonId) -> Result<bool, Failure> {
         for member in self.members(person) {
-            if !Table(self.0).photos_of_person(member, 1).await?.is_empty() {
+            let tagged = Table(self.0).photos_of_person(member, VERIFIED_TAGS).await?;
+            if tagged.len() == VERIFIED_TAGS {
                 return Ok(false);
+            }
+            for image in tagged {
+                let is_ours = self.0.ports.store.photo(&image).await?.is_some();
+                if !is_ours || self.is_shown_in(person, &image).await? {
+                    return Ok(false);
+                }
             }
         }
         let store = self.0.ports.store.as_ref();

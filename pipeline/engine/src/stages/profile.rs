@@ -66,8 +66,10 @@ impl ProfileProcessor<'_> {
         let pixels = match Images(self.0).run(move |processor| processor.decode(&object.bytes)).await {
             Ok(pixels) => Arc::new(pixels),
             Err(ImageError::Rejected(reason)) => {
-                let rejected = RejectedPhoto { image, uploader: email, source, state, reason };
-                return Committer(self.0).reject(rejected).await;
+                let rejected = RejectedPhoto { image: image.clone(), uploader: email, source, state, reason };
+                let outcome = Committer(self.0).reject(rejected).await?;
+                self.repeat_effects(&image).await?;
+                return Ok(outcome);
             }
             Err(unavailable) => return Err(unavailable.into()),
         };
@@ -123,13 +125,18 @@ impl ProfileProcessor<'_> {
         Ok(decided.zip(this).is_some_and(|(decided, this)| decided.modified > this.modified))
     }
 
+    /// Repeats the effects of the last picture that identifies the user, and publishes the last event, which may be about a later one.
     async fn repeat_effects(&self, image: &ImageId) -> Result<(), Failure> {
         let store = &self.0.ports.store;
         let Some(state) = store.photo(image).await? else { return Ok(()) };
-        let Some(recorded) = store.event(image, state.seq).await? else { return Ok(()) };
-        let Event::ProfileProcessed(profile) = &recorded.event else { return Ok(()) };
-        self.apply_effects(profile, &recorded, PixelSource::Object(&profile.source.key), false).await?;
-        Notifier(self.0).publish(std::slice::from_ref(&recorded), None).await
+        for seq in BTreeSet::from([state.projected_seq.unwrap_or(state.seq), state.seq]) {
+            let Some(recorded) = store.event(image, seq).await? else { continue };
+            if let Event::ProfileProcessed(profile) = &recorded.event {
+                self.apply_effects(profile, &recorded, PixelSource::Object(&profile.source.key), false).await?;
+            }
+            Notifier(self.0).publish(std::slice::from_ref(&recorded), None).await?;
+        }
+        Ok(())
     }
 
     /// Updates the USER row after merges, enrolls the person, and forgets the person of the previous picture where no photo shows

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use sparks_domain::{
     DetectedFace, Event, FaceId, IdentityHead, ImageId, PersonId, PhotoProcessed, PhotoRejected, PhotoState,
-    RecordedEvent, Verdict,
+    RecordedEvent, Variant, Verdict,
 };
 
 use super::{
@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     AnalyzeError, CommitError, DependencyError, Enrollment, Erasure, Failure, ImageError, ObjectsError, Pipeline,
-    Pixels, ProbeSet,
+    Pixels, ProbeSet, sha256,
 };
 
 /// Analyzes and commits photos again.
@@ -40,9 +40,10 @@ pub(crate) struct RedecidedCommit<'a> {
 }
 
 impl Reprocessor<'_> {
-    /// Detects the faces in a stored variant.
-    pub async fn analyze_variant(&self, large: &str) -> Result<Result<ProbeSet, Unreadable>, Failure> {
+    /// Detects the faces in the stored variant of a photo. A worker that could not commit a later version may have replaced it.
+    pub async fn analyze_variant(&self, variant: &Variant) -> Result<Result<ProbeSet, Unreadable>, Failure> {
         let Pipeline { ports, config, .. } = self.0;
+        let (large, digest) = (variant.key.as_str(), variant.sha256.as_ref());
         let variant = match ports.objects.get(large, config.max_bytes).await {
             Ok(variant) => variant,
             Err(
@@ -53,6 +54,9 @@ impl Reprocessor<'_> {
             ) => return Ok(Err(error.to_string())),
             Err(error) => return Err(error.into()),
         };
+        if digest.is_some_and(|digest| *digest != sha256(&variant.bytes)) {
+            return Ok(Err(format!("{large} has other bytes than in the log")));
+        }
         let pixels = match Images(self.0).run(move |processor| processor.decode(&variant.bytes)).await {
             Ok(pixels) => Arc::new(pixels),
             Err(ImageError::Rejected(reason)) => return Ok(Err(format!("{large}: {}", reason.message))),
