@@ -196,6 +196,7 @@ pub async fn persons_in(backend: &Embedded, photo: &Photo) -> Vec<PersonId> {
 /// The real consumer, driven one message at a time.
 pub struct Worker {
     consumer: Consumer,
+    queue: Arc<dyn Queue>,
     plan: Arc<FaultPlan>,
     /// What the worker has published.
     pub publisher: Arc<RecordingPublisher>,
@@ -227,12 +228,22 @@ impl Worker {
         let publisher = Arc::new(RecordingPublisher::default());
         let faulty_publisher = plan.wrap(Arc::clone(&publisher) as Arc<dyn Publisher>);
         let pipeline = pipeline_with_publisher(store, objects, faulty_publisher).await.map_err(WorkerError::Start)?;
-        let consumer = Consumer::new(queue, Arc::new(pipeline), CONSUMER_CONFIG);
-        Ok(Self { consumer, plan: Arc::clone(plan), publisher })
+        let consumer = Consumer::new(Arc::clone(&queue), Arc::new(pipeline), CONSUMER_CONFIG);
+        Ok(Self { consumer, queue, plan: Arc::clone(plan), publisher })
     }
 
     /// Processes messages until none is waiting, leased or delayed.
     pub async fn drain(&self, backend: &Embedded) -> Result<(), WorkerError> {
+        let handles = Arc::strong_count(&self.queue);
+        let drained = self.process_all(backend).await;
+        // The task that extends a lease ends a moment after the worker that crashed; a process that died holds no lease.
+        while drained.is_err() && Arc::strong_count(&self.queue) > handles {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        drained
+    }
+
+    async fn process_all(&self, backend: &Embedded) -> Result<(), WorkerError> {
         loop {
             if self.next().await? {
                 continue;
