@@ -224,7 +224,7 @@ impl Worker {
     pub async fn start(backend: &Embedded, plan: &Arc<FaultPlan>) -> Result<Self, WorkerError> {
         let store = plan.wrap(Arc::clone(&backend.store) as Arc<dyn Store>);
         let objects = plan.wrap(Arc::clone(&backend.objects) as Arc<dyn Objects>);
-        let queue = plan.wrap(Arc::clone(&backend.queue) as Arc<dyn Queue>);
+        let queue: Arc<dyn Queue> = plan.wrap(Arc::clone(&backend.queue) as Arc<dyn Queue>);
         let publisher = Arc::new(RecordingPublisher::default());
         let faulty_publisher = plan.wrap(Arc::clone(&publisher) as Arc<dyn Publisher>);
         let pipeline = pipeline_with_publisher(store, objects, faulty_publisher).await.map_err(WorkerError::Start)?;

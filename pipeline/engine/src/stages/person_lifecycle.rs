@@ -15,7 +15,7 @@ use super::{
     person_photos::PersonPhotos,
 };
 use crate::{
-    Commit, CommitError, Erasure, Failure, PersonStatus, PhotoGuard, Pipeline, StoredFace, photo_rows::PhotoRows,
+    Class, Commit, CommitError, Erasure, Failure, PersonStatus, PhotoGuard, Pipeline, StoredFace, photo_rows::PhotoRows,
 };
 
 /// A commit that removes the faces of a photo is one transaction, which has room for about a hundred photos whose faces change. So each
@@ -90,8 +90,15 @@ impl PersonLifecycle<'_> {
                 PersonStatus::Known(known) if !self.forget(person).await? => {
                     let is_stored = !ports.store.signatures(&[known.face]).await?.is_empty();
                     let has_crop = is_stored && ports.objects.head(&object_keys::crop(person)).await?.is_some();
-                    if !has_crop || !self.replacement_templates(person, None).await?.is_empty() {
-                        self.replace_crop(person).await?;
+                    if has_crop && self.replacement_templates(person, None).await?.is_empty() {
+                        continue;
+                    }
+                    match self.replace_crop(person).await {
+                        // One image that is lost must not keep the rows of all other photos from being updated.
+                        Err(failure) if matches!(failure.cause.class(), Class::NotYet | Class::Poison) => {
+                            tracing::warn!(%person, %failure, "failed to make a crop after an unmerge");
+                        }
+                        replaced => replaced?,
                     }
                 }
                 PersonStatus::Forgotten(_) => self.after_forgetting(person).await?,
