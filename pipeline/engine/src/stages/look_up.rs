@@ -58,9 +58,13 @@ impl PhotoProcessor<'_> {
     async fn check_state(
         &self,
         photo: PhotoRef,
-        uploader: Option<Email>,
+        mut uploader: Option<Email>,
         state: Option<PhotoState>,
     ) -> Result<LookedUpPhoto, StageError> {
+        if uploader.is_some() && state.as_ref().is_some_and(|state| state.status == PhotoStatus::Deleted) {
+            // The row may have been read before the deletion that the state records.
+            uploader = Table(self.0).image_row(&photo.image).await?.map(|(uploader, _)| uploader);
+        }
         match uploader {
             Some(uploader) => Ok(LookedUpPhoto { photo, uploader, state, is_presumed_new: false }),
             // A deletion removes row and original. An upload under the ID of a deleted photo waits for its row like any other.
