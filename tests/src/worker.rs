@@ -236,8 +236,8 @@ impl Worker {
     pub async fn drain(&self, backend: &Embedded) -> Result<(), WorkerError> {
         let handles = Arc::strong_count(&self.queue);
         let drained = self.process_all(backend).await;
-        // The task that extends a lease ends a moment after the worker that crashed; a process that died holds no lease.
-        while drained.is_err() && Arc::strong_count(&self.queue) > handles {
+        // The task that extends a lease ends a moment later. Until then it keeps the data folder open, and a lease of a worker that crashed.
+        while Arc::strong_count(&self.queue) > handles {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
         drained
