@@ -287,7 +287,7 @@ impl Objects for Linked<MemoryObjects> {
     }
 
     async fn put(&self, key: &str, body: Vec<u8>, content: Content, mode: PutMode) -> Result<bool, ObjectsError> {
-        let text = self.link.story.is_told().then(|| String::from_utf8_lossy(&body).into_owned()).unwrap_or_default();
+        let text = if self.link.story.is_told() { String::from_utf8_lossy(&body).into_owned() } else { String::new() };
         self.object_call(|| format!("objects.put {key} ({text})"), self.inner.put(key, body, content, mode)).await
     }
 

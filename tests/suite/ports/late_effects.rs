@@ -1,6 +1,9 @@
 //! Effects of a commit that come late: after a later version, a rejection, a deletion or another worker's effects.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use sparks_domain::{Key, PersonId};
 use sparks_embedded::Embedded;
@@ -39,7 +42,7 @@ async fn assert_no_drift(backend: &Embedded, name: &str) {
 }
 
 /// Returns the calls of a worker that processes all messages of a copy of the folder.
-async fn calls(folders: &DataFolders, folder: &PathBuf) -> Vec<String> {
+async fn calls(folders: &DataFolders, folder: &Path) -> Vec<String> {
     let backend = open(&copy_folder(folder, &folders.fresh()));
     let plan = FaultPlan::without_faults();
     Worker::start(&backend, &plan).await.unwrap().drain(&backend).await.unwrap();
@@ -130,7 +133,7 @@ async fn a_crop_stored_after_a_version_without_faces_is_removed() {
 
 /// Returns a folder in which person1 is forgotten, and a message about a photo of them waits for a worker who does not know that.
 /// `before` runs while the person is known.
-async fn forgotten_while_a_photo_waits<T>(folder: &PathBuf, before: impl AsyncFnOnce(&Embedded) -> T) -> (T, Photo) {
+async fn forgotten_while_a_photo_waits<T>(folder: &Path, before: impl AsyncFnOnce(&Embedded) -> T) -> (T, Photo) {
     let (backend, photos) = (open(folder), album(&[&[0], &[1]]));
     upload(&backend, &photos).await;
     drain(&backend).await;

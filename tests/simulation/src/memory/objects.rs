@@ -3,7 +3,10 @@
 use std::{
     collections::BTreeMap,
     ops::Bound,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
 };
 
 use async_trait::async_trait;
@@ -18,8 +21,8 @@ pub struct MemoryObjects {
     objects: Arc<Mutex<BTreeMap<String, StoredObject>>>,
     clock: Arc<dyn Clock>,
     has_whole_seconds: bool,
-    /// Cloned for each deletion that is under way.
-    deletions: Arc<Arc<()>>,
+    /// The number of deletions that are under way.
+    deletions: Arc<AtomicUsize>,
 }
 
 struct StoredObject {
@@ -44,13 +47,14 @@ impl MemoryObjects {
     }
 
     /// Marks a deletion that is under way until the mark is dropped.
-    pub fn begin_deletion(&self) -> Arc<()> {
-        Arc::clone(self.deletions.as_ref())
+    pub(crate) fn begin_deletion(&self) -> DeletionMark {
+        self.deletions.fetch_add(1, Ordering::Relaxed);
+        DeletionMark(Arc::clone(&self.deletions))
     }
 
     /// Returns whether a deletion is under way that takes effect later.
-    pub fn has_deletions(&self) -> bool {
-        Arc::strong_count(self.deletions.as_ref()) > 1
+    pub(crate) fn has_deletions(&self) -> bool {
+        self.deletions.load(Ordering::Relaxed) > 0
     }
 
     /// Returns the version of an object with this body.
@@ -70,6 +74,15 @@ impl MemoryObjects {
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<String, StoredObject>> {
         self.objects.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Marks a deletion that is under way.
+pub(crate) struct DeletionMark(Arc<AtomicUsize>);
+
+impl Drop for DeletionMark {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
