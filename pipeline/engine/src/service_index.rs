@@ -18,8 +18,9 @@ use sparks_domain::{
 };
 
 use crate::{
-    Clock, CropLoader, Enrollment, FaceCollection, FaceEnrollment, FaceSearch, GalleryIndex, IndexError, PersonStatus,
-    Pixels, Probe, ProbeSet, SearchCache, SearchResult, Store, StoredFace, similarity_mapping::SimilarityMapping,
+    Clock, CropLoader, DependencyError, Enrollment, FaceCollection, FaceEnrollment, FaceSearch, GalleryIndex,
+    IndexError, PersonStatus, Pixels, Probe, ProbeSet, SearchCache, SearchResult, Store, StoredFace,
+    similarity_mapping::SimilarityMapping, stages::conflict_backoff,
 };
 
 /// Searches a face service, and the gallery for persons that the service cannot find yet.
@@ -219,6 +220,20 @@ impl ServiceIndex {
         all.into_iter().collect()
     }
 
+    /// Replaces the templates of these persons by this face, again where another worker did at the same time. One template is left:
+    /// the last that was added, since templates are only removed by a worker that listed them before it added its own.
+    async fn replace_templates(&self, enrollment: &Enrollment, persons: &[PersonId]) -> Result<(), IndexError> {
+        let mut backoff = conflict_backoff();
+        while !self.collection.replace(enrollment, persons).await? {
+            let contended = || {
+                let person = enrollment.person;
+                DependencyError::Throttled(format!("other workers replace the template of {person} on every attempt"))
+            };
+            tokio::time::sleep(backoff.next().ok_or_else(contended)?).await;
+        }
+        Ok(())
+    }
+
     /// Returns those of the merged persons whose one face at the service, where pixels are enrolled, comes from this photo. That
     /// of the person they are merged into is replaced with the crop.
     fn absorbed_with_face_in(&self, photo: &ImageId, members: &[PersonId]) -> Vec<PersonId> {
@@ -231,15 +246,15 @@ impl ServiceIndex {
         absorbed.copied().filter(|person| is_in_photo(*person)).collect()
     }
 
-    /// Returns the persons of these enrollments who are enrolled, though a search may not find them yet.
-    async fn enrolled_recently(&self, enrollments: &[Enrollment]) -> Result<BTreeSet<PersonId>, IndexError> {
-        let recent: BTreeSet<PersonId> = self.view().recent.into_iter().map(|(person, _)| person).collect();
-        let persons = enrollments.iter().map(|enrollment| enrollment.person).filter(|person| recent.contains(person));
-        let persons: Vec<PersonId> = persons.collect();
-        match self.config.enrollment_mode {
-            EnrollmentMode::Pixels if !persons.is_empty() => self.collection.enrolled(&persons).await,
-            _ => Ok(BTreeSet::new()),
+    /// Enrolls the persons of these enrollments who have no template, where pixels are enrolled. A search would not do to find them: it
+    /// misses templates that were just added, and finds some that were just removed.
+    async fn enroll_missing(&self, enrollments: &[Enrollment]) -> Result<(), IndexError> {
+        let persons: Vec<PersonId> = enrollments.iter().map(|enrollment| enrollment.person).collect();
+        let enrolled = self.collection.enrolled(&persons).await?;
+        for enrollment in enrollments.iter().filter(|enrollment| !enrolled.contains(&enrollment.person)) {
+            self.replace_templates(enrollment, &[enrollment.person]).await?;
         }
+        Ok(())
     }
 
     /// Returns those of the enrollments that the service needs, with what it needs of them.
@@ -322,23 +337,20 @@ impl FaceSearch for ServiceIndex {
 #[async_trait]
 impl FaceEnrollment for ServiceIndex {
     async fn enroll(&self, enrollments: &[Enrollment], again: bool) -> Result<bool, IndexError> {
-        let mut enrollments = self.enrollments_for_service(enrollments).await?;
-        let is_called = !enrollments.is_empty();
-        if again {
-            let enrolled = self.enrolled_recently(&enrollments).await?;
-            enrollments.retain(|enrollment| !enrolled.contains(&enrollment.person));
+        let enrollments = self.enrollments_for_service(enrollments).await?;
+        if enrollments.is_empty() {
+            return Ok(false);
         }
-        if !enrollments.is_empty() {
-            self.collection.enroll(&enrollments, again).await?;
+        match self.config.enrollment_mode {
+            EnrollmentMode::Pixels if again => self.enroll_missing(&enrollments).await?,
+            _ => self.collection.enroll(&enrollments, again).await?,
         }
-        Ok(is_called)
+        Ok(true)
     }
 
     async fn replace(&self, enrollment: &Enrollment) -> Result<(), IndexError> {
         match self.config.enrollment_mode {
-            EnrollmentMode::Pixels => {
-                self.collection.replace(enrollment, &self.with_merged(&[enrollment.person])).await
-            }
+            EnrollmentMode::Pixels => self.replace_templates(enrollment, &self.with_merged(&[enrollment.person])).await,
             EnrollmentMode::Signatures => Ok(()),
         }
     }

@@ -179,15 +179,8 @@ impl FaceCollection for Linked<FaceService> {
     async fn enroll(&self, enrollments: &[Enrollment], again: bool) -> Result<(), IndexError> {
         for enrollment in enrollments {
             let person = enrollment.person;
-            let is_same = |found: &Candidate| found.person == person && found.similarity >= 0.97;
-            let is_known = again
-                && match self.inner.kind {
-                    ServiceKind::Pixels => self.nearest(&enrollment.probe, 4).await?.iter().any(is_same),
-                    ServiceKind::Signatures => {
-                        let is_it = |t: &Template| t.person == person && t.face.as_ref() == Some(&enrollment.face);
-                        !self.call(|| "faces.fetch".into(), || self.inner.ids(is_it)).await?.is_empty()
-                    }
-                };
+            let is_it = |t: &Template| t.person == person && t.face.as_ref() == Some(&enrollment.face);
+            let is_known = again && !self.call(|| "faces.fetch".into(), || self.inner.ids(is_it)).await?.is_empty();
             if !is_known {
                 let name = || format!("faces.enroll {person} {}", enrollment.face);
                 self.call(name, || self.inner.add(enrollment)).await?;
@@ -201,15 +194,16 @@ impl FaceCollection for Linked<FaceService> {
         self.call(|| "faces.list".into(), || enrolled().filter(|person| persons.contains(person)).collect()).await
     }
 
-    async fn replace(&self, enrollment: &Enrollment, persons: &[PersonId]) -> Result<(), IndexError> {
+    async fn replace(&self, enrollment: &Enrollment, persons: &[PersonId]) -> Result<bool, IndexError> {
         let of_persons = |template: &Template| persons.contains(&template.person);
         let before = self.call(|| "faces.list".into(), || self.inner.ids(of_persons)).await?;
         let name = || format!("faces.enroll {} {}", enrollment.person, enrollment.face);
-        let now = self.call(name, || self.inner.add(enrollment)).await?;
-        match now.is_some() && !before.is_empty() {
-            true => self.call(|| format!("faces.delete {before:?}"), || self.inner.remove(&before)).await,
-            false => Ok(()),
+        let Some(now) = self.call(name, || self.inner.add(enrollment)).await? else { return Ok(true) };
+        if !before.is_empty() {
+            self.call(|| format!("faces.delete {before:?}"), || self.inner.remove(&before)).await?;
         }
+        let after = self.call(|| "faces.list".into(), || self.inner.ids(of_persons)).await?;
+        Ok(after.into_iter().all(|id| id == now))
     }
 
     async fn remove_photo(&self, photo: &ImageId, persons: &[PersonId]) -> Result<(), IndexError> {

@@ -119,6 +119,10 @@ impl Link {
     }
 }
 
+fn list(items: &[impl ToString]) -> String {
+    items.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
+}
+
 /// The store, as one client reaches it.
 #[derive(Clone)]
 pub(crate) struct LinkedStore {
@@ -156,7 +160,7 @@ impl Store for LinkedStore {
     }
 
     async fn photo(&self, image: &ImageId) -> Result<Option<PhotoState>, StoreError> {
-        self.link.call(|| "store.photo".into(), self.inner.photo(image)).await
+        self.link.call(|| format!("store.photo {image}"), self.inner.photo(image)).await
     }
 
     async fn identity(&self, after: Seq) -> Result<IdentityTail, StoreError> {
@@ -172,7 +176,7 @@ impl Store for LinkedStore {
     }
 
     async fn event(&self, image: &ImageId, seq: Seq) -> Result<Option<RecordedEvent>, StoreError> {
-        let event = self.link.call(|| "store.event".into(), self.inner.event(image, seq)).await?;
+        let event = self.link.call(|| format!("store.event {image} {seq}"), self.inner.event(image, seq)).await?;
         self.readable(event.as_slice())?;
         Ok(event)
     }
@@ -182,11 +186,11 @@ impl Store for LinkedStore {
     }
 
     async fn signatures(&self, faces: &[FaceId]) -> Result<Vec<StoredFace>, StoreError> {
-        self.link.call(|| "store.signatures".into(), self.inner.signatures(faces)).await
+        self.link.call(|| format!("store.signatures {}", list(faces)), self.inner.signatures(faces)).await
     }
 
     async fn faces_of(&self, persons: &[PersonId]) -> Result<Vec<DecidedFace>, StoreError> {
-        self.link.call(|| "store.faces_of".into(), self.inner.faces_of(persons)).await
+        self.link.call(|| format!("store.faces_of {}", list(persons)), self.inner.faces_of(persons)).await
     }
 
     async fn check(&self) -> Result<(), StoreError> {
@@ -194,7 +198,7 @@ impl Store for LinkedStore {
     }
 
     async fn get(&self, key: &Key) -> Result<Option<Item>, StoreError> {
-        self.link.call(|| "store.get".into(), self.inner.get(key)).await
+        self.link.call(|| format!("store.get {key}"), self.inner.get(key)).await
     }
 
     async fn batch_get(&self, keys: &[Key]) -> Result<Vec<Item>, StoreError> {
@@ -202,7 +206,7 @@ impl Store for LinkedStore {
     }
 
     async fn query(&self, query: &Query) -> Result<Page, StoreError> {
-        self.link.call(|| "store.query".into(), self.inner.query(query)).await
+        self.link.call(|| format!("store.query {:?}", query.filter), self.inner.query(query)).await
     }
 }
 

@@ -62,8 +62,8 @@ impl FaceCollection for Pinecone {
     }
 
     /// Does nothing: templates are enrolled and removed one by one.
-    async fn replace(&self, _: &Enrollment, _: &[PersonId]) -> Result<(), IndexError> {
-        Ok(())
+    async fn replace(&self, _: &Enrollment, _: &[PersonId]) -> Result<bool, IndexError> {
+        Ok(true)
     }
 
     async fn remove_photo(&self, photo: &ImageId, persons: &[PersonId]) -> Result<(), IndexError> {

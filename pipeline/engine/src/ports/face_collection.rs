@@ -19,7 +19,7 @@ pub trait FaceCollection: Send + Sync {
     /// compare. Called where signatures cannot answer.
     async fn compare(&self, probe: &Probe, others: &[(PersonId, Probe)]) -> Result<Vec<Candidate>, IndexError>;
 
-    /// Enrolls these faces. With `again` they may be enrolled already, and none is enrolled twice.
+    /// Enrolls these faces. With `again` a service that stores signatures may have them already, and does not store them twice.
     async fn enroll(&self, enrollments: &[Enrollment], again: bool) -> Result<(), IndexError>;
 
     /// Returns those of these persons who have a template, also one that is not searchable yet. Asked where pixels are enrolled:
@@ -29,8 +29,9 @@ pub trait FaceCollection: Send + Sync {
     }
 
     /// Replaces all templates of these persons, who are merged into one, by this face. Where the service detects no face in it,
-    /// the templates stay as they are.
-    async fn replace(&self, enrollment: &Enrollment, persons: &[PersonId]) -> Result<(), IndexError>;
+    /// the templates stay as they are. Returns false where another worker added a template of them at the same time, so that they
+    /// have more than this one.
+    async fn replace(&self, enrollment: &Enrollment, persons: &[PersonId]) -> Result<bool, IndexError>;
 
     /// Removes the templates of these persons that come from this photo, where the service stores the photo of a template.
     async fn remove_photo(&self, photo: &ImageId, persons: &[PersonId]) -> Result<(), IndexError>;

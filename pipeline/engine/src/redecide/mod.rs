@@ -143,7 +143,7 @@ impl Redecision {
                 if let Some(rejected) = decided.undone_rejection(self.store.as_ref()).await? {
                     reprocessor.reject_again(rejected).await?;
                 }
-                reprocessor.complete_crops(before, &probes.pixels).await?;
+                reprocessor.complete_effects(before, &probes.pixels).await?;
                 reprocessor.enroll(before, &positions, &probes.pixels).await?;
             }
             Some(receipt) => {

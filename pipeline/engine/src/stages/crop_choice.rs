@@ -1,6 +1,6 @@
 //! The choice of the face that a person's crop is made of.
 
-use std::{cmp::Ordering, sync::Arc};
+use std::{cmp::Ordering, collections::BTreeSet, sync::Arc};
 
 use sparks_domain::{Event, FaceBox, FaceId, ImageId, PersonId};
 
@@ -71,8 +71,15 @@ impl CropChoice<'_> {
     async fn in_profiles(&self, person: PersonId) -> Result<Option<CropFace>, Failure> {
         let Pipeline { ports, .. } = self.0;
         let merges = ports.index.merges();
-        for user in users_of_person(ports.store.as_ref(), person).await? {
-            let image = ImageId::of_profile(&user);
+        let users = users_of_person(ports.store.as_ref(), person).await?;
+        let mut images: BTreeSet<ImageId> = users.iter().map(|user| ImageId::of_profile(user)).collect();
+        // The index of users may lag behind, too.
+        for image in PersonPhotos(self.0).faces(person).await?.into_keys() {
+            if PersonPhotos(self.0).is_shown_in(person, &image).await? {
+                images.insert(image);
+            }
+        }
+        for image in images {
             let Some(state) = ports.store.photo(&image).await? else { continue };
             let Some(seq) = state.projected_seq else { continue };
             let recorded = ports.store.event(&image, seq).await?;

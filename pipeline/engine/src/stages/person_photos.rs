@@ -70,7 +70,8 @@ impl PersonPhotos<'_> {
         Ok(false)
     }
 
-    async fn is_shown_in(&self, person: PersonId, image: &ImageId) -> Result<bool, Failure> {
+    /// Returns whether this existing photo or profile picture shows the person.
+    pub async fn is_shown_in(&self, person: PersonId, image: &ImageId) -> Result<bool, Failure> {
         let Pipeline { ports, .. } = self.0;
         let Some(state) = ports.store.photo(image).await? else { return Ok(false) };
         let is_named =

@@ -95,22 +95,29 @@ impl Reprocessor<'_> {
     pub async fn apply_effects(&self, receipt: &CommitReceipt, pixels: Arc<Pixels>) -> Result<(), Failure> {
         Effects(self.0).apply(receipt, pixels, true).await?;
         match receipt.photo() {
-            // The templates of another model were removed with those that are replaced.
-            Some((photo, _)) if self.0.ports.index.is_paid() => {
-                PersonLifecycle(self.0).enroll_templates(&photo.persons()).await
-            }
-            _ => Ok(()),
+            Some((photo, _)) => self.restore_templates(photo).await,
+            None => Ok(()),
         }
     }
 
-    /// Stores the crops of new persons that a crash after such a commit may have left out.
-    pub async fn complete_crops(&self, photo: &PhotoProcessed, pixels: &Arc<Pixels>) -> Result<(), Failure> {
-        let has_new_person = photo.faces.iter().any(|face| matches!(face.verdict, Verdict::NewPerson(_)));
-        if has_new_person && photo.follows.is_some() {
+    /// Completes the effects of such a commit: a crash may have left out crops of new persons and templates.
+    pub async fn complete_effects(&self, photo: &PhotoProcessed, pixels: &Arc<Pixels>) -> Result<(), Failure> {
+        if photo.follows.is_none() {
+            return Ok(());
+        }
+        if photo.faces.iter().any(|face| matches!(face.verdict, Verdict::NewPerson(_))) {
             let source = PixelSource::Pixels(Arc::clone(pixels));
             Effects(self.0).enroll(&identified_faces(photo), source, false).await?;
         }
-        Ok(())
+        self.restore_templates(photo).await
+    }
+
+    /// Enrolls templates of another model at a service: they were removed with those that the new decision replaced.
+    async fn restore_templates(&self, photo: &PhotoProcessed) -> Result<(), Failure> {
+        match self.0.ports.index.is_paid() {
+            true => PersonLifecycle(self.0).enroll_templates(&photo.persons()).await,
+            false => Ok(()),
+        }
     }
 
     /// Publishes a decision that may be of an interrupted run: no message repeats its effects.

@@ -3,6 +3,7 @@
 use std::{
     collections::{BTreeSet, VecDeque},
     sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
 };
 
 use async_trait::async_trait;
@@ -15,8 +16,15 @@ use super::{MIN_SIDE_PX, Rekognition, analyzer::bounds, contact_sheet::ContactSh
 /// A Rekognition collection. The `ExternalImageId` of a face is the person's ID.
 pub struct RekognitionCollection {
     service: Rekognition,
-    /// Faces that this process enrolled last, with their persons. `ListFaces` may not return them yet (eventual consistency).
-    recent: Mutex<VecDeque<(PersonId, String)>>,
+    /// Faces that this process enrolled last.
+    recent: Mutex<VecDeque<RecentFace>>,
+}
+
+/// A face that `ListFaces` may not return yet (eventual consistency).
+struct RecentFace {
+    person: PersonId,
+    id: String,
+    enrolled: Instant,
 }
 
 /// Padding around a face in the image that is sent, as a share of the face's size.
@@ -25,10 +33,8 @@ const PADDING: f32 = 0.35;
 const MIN_SIMILARITY: f32 = 30.0;
 /// Faces per page of `ListFaces` and per call of `DeleteFaces`, as Rekognition limits them.
 const PAGE: i32 = 4096;
-/// Enrolled faces that are remembered.
-const MAX_RECENT: usize = 10_000;
-/// From this similarity on, a match is the face itself, enrolled before.
-const SAME_FACE_SIMILARITY: f32 = 0.97;
+/// How long an enrolled face is remembered. Afterwards another process may have removed it.
+const RECENT: Duration = Duration::from_secs(60);
 
 impl RekognitionCollection {
     /// Creates the adapter.
@@ -108,13 +114,13 @@ impl RekognitionCollection {
         Ok(None)
     }
 
-    /// Remembers an enrolled face.
-    fn remember(&self, person: PersonId, face: &str) {
+    /// Remembers an enrolled face, and none for too long.
+    fn remember(&self, person: PersonId, id: &str) {
         let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
-        if recent.len() >= MAX_RECENT {
+        while recent.front().is_some_and(|face| face.enrolled.elapsed() > RECENT) {
             recent.pop_front();
         }
-        recent.push_back((person, face.to_owned()));
+        recent.push_back(RecentFace { person, id: id.to_owned(), enrolled: Instant::now() });
     }
 
     async fn delete(&self, faces: Vec<String>) -> Result<(), IndexError> {
@@ -135,7 +141,7 @@ impl RekognitionCollection {
                 tracing::warn!(service, operation, face, ?reasons, "failed to delete a face");
             }
             let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
-            recent.retain(|(_, face)| !faces.contains(face));
+            recent.retain(|recent| !faces.contains(&recent.id));
         }
         Ok(())
     }
@@ -169,10 +175,11 @@ impl RekognitionCollection {
         }
     }
 
-    /// Returns the faces of these persons that this process enrolled last.
+    /// Returns the faces of these persons that this process enrolled a short time ago.
     fn recent_faces_of(&self, persons: &[PersonId]) -> BTreeSet<(PersonId, String)> {
         let recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
-        recent.iter().filter(|(person, _)| persons.contains(person)).cloned().collect()
+        let is_wanted = |face: &&RecentFace| persons.contains(&face.person) && face.enrolled.elapsed() <= RECENT;
+        recent.iter().filter(is_wanted).map(|face| (face.person, face.id.clone())).collect()
     }
 
     /// Returns the face IDs of these persons. Rekognition cannot filter by `ExternalImageId`, so all faces are listed.
@@ -218,29 +225,23 @@ impl FaceCollection for RekognitionCollection {
         Ok(candidates)
     }
 
-    async fn enroll(&self, enrollments: &[Enrollment], again: bool) -> Result<(), IndexError> {
+    async fn enroll(&self, enrollments: &[Enrollment], _: bool) -> Result<(), IndexError> {
         for Enrollment { person, probe, .. } in enrollments {
-            let is_same = |near: &Candidate| near.person == *person && near.similarity >= SAME_FACE_SIMILARITY;
-            if !(again && self.search(probe, 4).await?.iter().any(is_same)) {
-                self.index(*person, probe).await?;
-            }
+            self.index(*person, probe).await?;
         }
         Ok(())
     }
 
     async fn enrolled(&self, persons: &[PersonId]) -> Result<BTreeSet<PersonId>, IndexError> {
-        let recent = self.recent_faces_of(persons);
-        let is_known = persons.iter().all(|person| recent.iter().any(|(known, _)| known == person));
-        let faces = if is_known { recent } else { self.faces_of(persons).await? };
-        Ok(faces.into_iter().map(|(person, _)| person).collect())
+        Ok(self.faces_of(persons).await?.into_iter().map(|(person, _)| person).collect())
     }
 
-    async fn replace(&self, enrollment: &Enrollment, persons: &[PersonId]) -> Result<(), IndexError> {
+    async fn replace(&self, enrollment: &Enrollment, persons: &[PersonId]) -> Result<bool, IndexError> {
         let before = self.faces_of(persons).await?;
-        if let Some(now) = self.index(enrollment.person, &enrollment.probe).await? {
-            self.delete(before.into_iter().map(|(_, face)| face).filter(|face| *face != now).collect()).await?;
-        }
-        Ok(())
+        let Some(now) = self.index(enrollment.person, &enrollment.probe).await? else { return Ok(true) };
+        self.delete(before.into_iter().map(|(_, face)| face).filter(|face| *face != now).collect()).await?;
+        let after = self.faces_of(persons).await?;
+        Ok(after.into_iter().all(|(_, face)| face == now))
     }
 
     async fn remove_photo(&self, _: &ImageId, _: &[PersonId]) -> Result<(), IndexError> {
