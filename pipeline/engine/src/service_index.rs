@@ -250,8 +250,8 @@ impl ServiceIndex {
     /// misses templates that were just added, and finds some that were just removed.
     async fn enroll_missing(&self, enrollments: &[Enrollment]) -> Result<(), IndexError> {
         let persons: Vec<PersonId> = enrollments.iter().map(|enrollment| enrollment.person).collect();
-        let enrolled = self.collection.enrolled(&persons).await?;
-        for enrollment in enrollments.iter().filter(|enrollment| !enrolled.contains(&enrollment.person)) {
+        let counts = self.collection.template_counts(&persons).await?;
+        for enrollment in enrollments.iter().filter(|enrollment| !counts.contains_key(&enrollment.person)) {
             self.replace_templates(enrollment, &[enrollment.person]).await?;
         }
         Ok(())
@@ -352,6 +352,13 @@ impl FaceEnrollment for ServiceIndex {
         match self.config.enrollment_mode {
             EnrollmentMode::Pixels => self.replace_templates(enrollment, &self.with_merged(&[enrollment.person])).await,
             EnrollmentMode::Signatures => Ok(()),
+        }
+    }
+
+    async fn has_duplicates(&self, person: PersonId) -> Result<bool, IndexError> {
+        match self.config.enrollment_mode {
+            EnrollmentMode::Pixels => Ok(self.collection.template_counts(&[person]).await?.values().any(|n| *n > 1)),
+            EnrollmentMode::Signatures => Ok(false),
         }
     }
 

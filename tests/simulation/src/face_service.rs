@@ -1,7 +1,7 @@
 //! A face service: templates that a search finds only after a while, and still finds for a while after they were removed.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -189,9 +189,13 @@ impl FaceCollection for Linked<FaceService> {
         Ok(())
     }
 
-    async fn enrolled(&self, persons: &[PersonId]) -> Result<BTreeSet<PersonId>, IndexError> {
-        let enrolled = || self.inner.templates().into_iter().map(|template| template.person);
-        self.call(|| "faces.list".into(), || enrolled().filter(|person| persons.contains(person)).collect()).await
+    async fn template_counts(&self, persons: &[PersonId]) -> Result<BTreeMap<PersonId, usize>, IndexError> {
+        let templates = self.call(|| "faces.list".into(), || self.inner.templates()).await?;
+        let mut counts = BTreeMap::new();
+        for template in templates.into_iter().filter(|template| persons.contains(&template.person)) {
+            *counts.entry(template.person).or_default() += 1;
+        }
+        Ok(counts)
     }
 
     async fn replace(&self, enrollment: &Enrollment, persons: &[PersonId]) -> Result<bool, IndexError> {

@@ -1,6 +1,6 @@
 //! Templates that a face service stores.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc};
 
 use async_trait::async_trait;
 use sparks_domain::{Candidate, FaceBox, FaceId, ImageId, PersonId, Signature};
@@ -22,10 +22,10 @@ pub trait FaceCollection: Send + Sync {
     /// Enrolls these faces. With `again` a service that stores signatures may have them already, and does not store them twice.
     async fn enroll(&self, enrollments: &[Enrollment], again: bool) -> Result<(), IndexError>;
 
-    /// Returns those of these persons who have a template, also one that is not searchable yet. Asked where pixels are enrolled:
-    /// a template of a signature has an ID of its own, so that none is enrolled twice.
-    async fn enrolled(&self, _: &[PersonId]) -> Result<BTreeSet<PersonId>, IndexError> {
-        Ok(BTreeSet::new())
+    /// Returns how many templates these persons have, also those that are not searchable yet. Asked where pixels are enrolled: a
+    /// template of a signature has an ID of its own, so that none is enrolled twice.
+    async fn template_counts(&self, _: &[PersonId]) -> Result<BTreeMap<PersonId, usize>, IndexError> {
+        Ok(BTreeMap::new())
     }
 
     /// Replaces all templates of these persons, who are merged into one, by this face. Where the service detects no face in it,

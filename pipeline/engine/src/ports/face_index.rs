@@ -55,6 +55,11 @@ pub trait FaceEnrollment: Send + Sync {
         Ok(())
     }
 
+    /// Returns whether the person has more templates than one where one is enrolled: another worker enrolled one at the same time.
+    async fn has_duplicates(&self, _: PersonId) -> Result<bool, IndexError> {
+        Ok(false)
+    }
+
     /// Enrolls these stored faces as further templates of their persons.
     async fn promote(&self, _: &[FaceId]) -> Result<(), IndexError> {
         Ok(())

@@ -169,7 +169,13 @@ impl Effects<'_> {
         let mut pictured = Vec::new();
         for IdentifiedFace { person, bounds, .. } in faces.iter().filter(|face| without_crop.contains(&face.face)) {
             let (person, pixels) = (merges.current(*person), images.pixels(&mut source).await?);
+            // Another worker may do the same with a redelivered message. The one that stores the crop last sees both templates.
+            let is_shared =
+                ports.index.is_paid() && (!is_fresh || ports.objects.head(&object_keys::crop(person)).await?.is_some());
             images.store_crop(person, *bounds, pixels).await?;
+            if is_shared && ports.index.has_duplicates(person).await? {
+                PersonLifecycle(self.0).replace_crop(person).await?;
+            }
             pictured.push(person);
         }
         PersonLifecycle(self.0).remove_crops_of_merged(&pictured).await?;

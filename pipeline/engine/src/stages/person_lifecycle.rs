@@ -293,9 +293,15 @@ impl PersonLifecycle<'_> {
 
     async fn store_crop(&self, person: PersonId, crop: &CropFace) -> Result<(), Failure> {
         let images = Images(self.0);
-        let pixels = images.pixels(&mut PixelSource::Object(&crop.object)).await?;
-        self.0.ports.index.replace(&crop.enrollment(person, pixels.clone())).await?;
-        images.store_crop(person, crop.bounds, pixels).await
+        let (index, pixels) = (&self.0.ports.index, images.pixels(&mut PixelSource::Object(&crop.object)).await?);
+        let enrollment = crop.enrollment(person, pixels.clone());
+        index.replace(&enrollment).await?;
+        images.store_crop(person, crop.bounds, pixels).await?;
+        // A worker that enrolled the person at the same time, and found no crop yet, did not see this template.
+        match index.has_duplicates(person).await? {
+            true => Ok(index.replace(&enrollment).await?),
+            false => Ok(()),
+        }
     }
 
     async fn remove_crops(&self, person: PersonId) -> Result<(), Failure> {

@@ -1,7 +1,7 @@
 //! The face collection on Rekognition.
 
 use std::{
-    collections::{BTreeSet, VecDeque},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
@@ -232,8 +232,12 @@ impl FaceCollection for RekognitionCollection {
         Ok(())
     }
 
-    async fn enrolled(&self, persons: &[PersonId]) -> Result<BTreeSet<PersonId>, IndexError> {
-        Ok(self.faces_of(persons).await?.into_iter().map(|(person, _)| person).collect())
+    async fn template_counts(&self, persons: &[PersonId]) -> Result<BTreeMap<PersonId, usize>, IndexError> {
+        let mut counts = BTreeMap::new();
+        for (person, _) in self.faces_of(persons).await? {
+            *counts.entry(person).or_default() += 1;
+        }
+        Ok(counts)
     }
 
     async fn replace(&self, enrollment: &Enrollment, persons: &[PersonId]) -> Result<bool, IndexError> {
