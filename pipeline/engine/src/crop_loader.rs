@@ -9,7 +9,7 @@ use sparks_domain::{Event, FaceBox, FaceId, PersonId, Projection};
 
 use crate::{
     CpuPool, CropWindow, DependencyError, ImageError, ImageProcessor, IndexError, Objects, ObjectsError, Probe, Store,
-    photo_rows::PhotoRows,
+    photo_rows::PhotoRows, stages::StoredImage,
 };
 
 /// Loads the faces that represent new persons, as probes for a face service, and caches them while the persons are new.
@@ -24,7 +24,7 @@ pub struct CropLoader {
 
 /// The object that contains a face, and the position of the face in it.
 struct FaceLocation {
-    key: String,
+    image: StoredImage,
     bounds: FaceBox,
     others: Vec<FaceBox>,
     model: String,
@@ -61,12 +61,16 @@ impl CropLoader {
     }
 
     async fn read(&self, face: &FaceId) -> Result<Option<Probe>, IndexError> {
-        let Some(FaceLocation { key, bounds, others, model }) = self.locate(face).await? else { return Ok(None) };
+        let Some(FaceLocation { image, bounds, others, model }) = self.locate(face).await? else { return Ok(None) };
+        let (key, expected) = (image.key.clone(), image);
         let image = match self.objects.get(&key, self.max_bytes).await {
             Ok(image) => image,
             Err(ObjectsError::Dependency { error, .. }) => return Err(with_key(&key, error).into()),
             Err(error) => return Ok(unreadable(&key, &error)),
         };
+        if !expected.is_right(&image.bytes) {
+            return Ok(unreadable(&key, &"a later version of the photo is not committed yet"));
+        }
         let image_processor = Arc::clone(&self.image_processor);
         let cropped = self.cpu.run(move || {
             let pixels = Arc::new(image_processor.decode(&image.bytes)?);
@@ -87,17 +91,18 @@ impl CropLoader {
 
     async fn locate(&self, face: &FaceId) -> Result<Option<FaceLocation>, IndexError> {
         let rows = PhotoRows { store: self.store.as_ref(), projection: Projection::default() };
-        let (first, key, faces) = match rows.current_event(&face.image).await?.map(|(recorded, _)| recorded.event) {
-            Some(Event::PhotoProcessed(photo)) => (photo.first_face, photo.variants.large.key, photo.faces),
+        let (first, image, faces) = match rows.current_event(&face.image).await?.map(|(recorded, _)| recorded.event) {
+            Some(Event::PhotoProcessed(photo)) => (photo.first_face, (&photo.variants.large).into(), photo.faces),
             Some(Event::ProfileProcessed(profile)) => {
-                (profile.first_face, profile.source.key, profile.face.into_iter().collect())
+                let image = StoredImage { key: profile.source.key, sha256: None };
+                (profile.first_face, image, profile.face.into_iter().collect())
             }
             _ => return Ok(None),
         };
         let Some(position) = face.n.checked_sub(first).map(usize::from) else { return Ok(None) };
         let Some(found) = faces.get(position) else { return Ok(None) };
         let others = faces.iter().enumerate().filter(|(n, _)| *n != position).map(|(_, other)| other.bounds).collect();
-        Ok(Some(FaceLocation { key, bounds: found.bounds, others, model: found.model.clone() }))
+        Ok(Some(FaceLocation { image, bounds: found.bounds, others, model: found.model.clone() }))
     }
 
     fn cache(&self) -> MutexGuard<'_, BTreeMap<PersonId, Probe>> {

@@ -355,10 +355,10 @@ impl FaceEnrollment for ServiceIndex {
         }
     }
 
-    async fn has_duplicates(&self, person: PersonId) -> Result<bool, IndexError> {
+    async fn template_count(&self, person: PersonId) -> Result<Option<usize>, IndexError> {
         match self.config.enrollment_mode {
-            EnrollmentMode::Pixels => Ok(self.collection.template_counts(&[person]).await?.values().any(|n| *n > 1)),
-            EnrollmentMode::Signatures => Ok(false),
+            EnrollmentMode::Pixels => Ok(Some(self.collection.template_counts(&[person]).await?.values().sum())),
+            EnrollmentMode::Signatures => Ok(None),
         }
     }
 

@@ -60,7 +60,7 @@ impl Consolidator {
         Ok(search.into_result())
     }
 
-    /// Merges persons that are one by strong evidence, among the persons of photos committed since the last call.
+    /// Merges persons that are one by strong evidence, among the persons that got templates since the last call.
     pub async fn merge_duplicates(&self) -> Result<Vec<MergeSummary>, MergeError> {
         let mut merged = Vec::new();
         loop {
@@ -181,7 +181,7 @@ impl Consolidator {
         Ok(is_adopted && !photos_of(a).await?.is_disjoint(&photos_of(b).await?))
     }
 
-    /// Returns the persons in photos committed after this position, and the end of the log.
+    /// Returns the persons that got templates after this position, and the end of the log.
     async fn persons_since(&self, mut after: Position) -> Result<(BTreeSet<PersonId>, Position), MergeError> {
         let mut persons = BTreeSet::new();
         loop {
@@ -191,8 +191,13 @@ impl Consolidator {
             }
             for recorded in events {
                 after.advance_past(&recorded);
-                if let Event::PhotoProcessed(photo) = recorded.event {
-                    persons.extend(photo.persons());
+                match recorded.event {
+                    Event::PhotoProcessed(photo) => persons.extend(photo.persons()),
+                    Event::ProfileProcessed(profile) => persons.extend(profile.person()),
+                    // Another template may have been chosen for them.
+                    Event::PersonPictured(event) => drop(persons.insert(event.person)),
+                    Event::PersonReinstated(event) => drop(persons.insert(event.person)),
+                    _ => {}
                 }
             }
         }

@@ -55,9 +55,10 @@ pub trait FaceEnrollment: Send + Sync {
         Ok(())
     }
 
-    /// Returns whether the person has more templates than one where one is enrolled: another worker enrolled one at the same time.
-    async fn has_duplicates(&self, _: PersonId) -> Result<bool, IndexError> {
-        Ok(false)
+    /// Returns how many templates the person has, where one is enrolled for each person; `None` where any number is right. There are
+    /// several where another worker enrolled the person at the same time.
+    async fn template_count(&self, _: PersonId) -> Result<Option<usize>, IndexError> {
+        Ok(None)
     }
 
     /// Enrolls these stored faces as further templates of their persons.

@@ -1,10 +1,10 @@
 //! The choice of the face that a person's crop is made of.
 
-use std::{cmp::Ordering, collections::BTreeSet, sync::Arc};
+use std::{collections::BTreeSet, sync::Arc};
 
 use sparks_domain::{Event, FaceBox, FaceId, ImageId, PersonId};
 
-use super::{person_photos::PersonPhotos, table::Table};
+use super::{images::StoredImage, person_photos::PersonPhotos, table::Table};
 use crate::{Enrollment, Failure, Pipeline, Pixels, Probe, photo_rows::PhotoRows, users::users_of_person};
 
 /// The number of newest photos that are searched for a face.
@@ -18,8 +18,8 @@ pub(super) struct CropFace {
     pub face: FaceId,
     pub bounds: FaceBox,
     others: Vec<FaceBox>,
-    /// The key of the image that shows it.
-    pub object: String,
+    /// The image that shows it.
+    pub image: StoredImage,
     size: f32,
 }
 
@@ -44,7 +44,7 @@ impl CropChoice<'_> {
         let Pipeline { ports, config, .. } = self.0;
         let merges = ports.index.merges();
         let rows = PhotoRows { store: ports.store.as_ref(), projection: config.projection };
-        let mut best: Option<CropFace> = None;
+        let mut faces: Vec<CropFace> = Vec::new();
         // The index of tags may lag behind; stored faces do not, but not every analyzer stores them.
         let stored = PersonPhotos(self.0).faces(person).await?;
         let mut images = Table(self.0).photos_of_person(person, SEARCHED_PHOTOS).await?;
@@ -57,15 +57,24 @@ impl CropChoice<'_> {
                 // A review may have identified the face since.
                 let is_theirs = face.verdict.person().is_some_and(|identified| merges.current(identified) == person)
                     || stored.get(&image).is_some_and(|faces| faces.contains(&id));
-                let is_larger = best.as_ref().is_none_or(|best| best.size.total_cmp(&size) == Ordering::Less);
-                if is_theirs && is_larger {
-                    let (bounds, object) = (face.bounds, photo.variants.large.key.clone());
+                if is_theirs {
+                    let (bounds, image) = (face.bounds, (&photo.variants.large).into());
                     let others = photo.faces.iter().map(|other| other.bounds).filter(|other| *other != bounds);
-                    best = Some(CropFace { face: id, bounds, others: others.collect(), object, size });
+                    faces.push(CropFace { face: id, bounds, others: others.collect(), image, size });
                 }
             }
         }
-        Ok(best)
+        // The first of equals, so that a repeat chooses the same.
+        faces.sort_by(|a, b| b.size.total_cmp(&a.size));
+        for position in 0..faces.len() {
+            let StoredImage { key, sha256 } = &faces[position].image;
+            let stored = ports.objects.head(key).await?.and_then(|stored| stored.sha256);
+            // A later version of the photo, which is not committed yet, may have replaced its variants.
+            if sha256.as_ref().zip(stored.as_ref()).is_none_or(|(expected, stored)| expected == stored) {
+                return Ok(Some(faces.swap_remove(position)));
+            }
+        }
+        Ok(faces.into_iter().next())
     }
 
     async fn in_profiles(&self, person: PersonId) -> Result<Option<CropFace>, Failure> {
@@ -87,8 +96,9 @@ impl CropChoice<'_> {
             let Some((face, identified)) = profile.face.as_ref().zip(profile.person()) else { continue };
             if merges.current(identified) == person && ports.objects.head(&profile.source.key).await?.is_some() {
                 let (bounds, size) = (face.bounds, face.quality.size);
+                let image = StoredImage { key: profile.source.key, sha256: None };
                 let face = FaceId { image: profile.image_id.clone(), n: profile.first_face };
-                return Ok(Some(CropFace { face, bounds, others: Vec::new(), object: profile.source.key, size }));
+                return Ok(Some(CropFace { face, bounds, others: Vec::new(), image, size }));
             }
         }
         Ok(None)

@@ -94,7 +94,7 @@ impl Effects<'_> {
             if !has_variants && let Restoration::Impossible(reason) = self.0.variants().restore(photo).await? {
                 tracing::warn!(image = %photo.image_id, reason, "variants differ from the event log and are not restored");
             }
-            let source = PixelSource::Object(&photo.variants.large.key);
+            let source = PixelSource::Object((&photo.variants.large).into());
             self.enroll_photo(photo, recorded.seq, source, false).await?;
             EarlierVersions(self.0).release_persons(photo).await?;
             let variants = (!has_variants).then_some(StoredVariants { photo, when: recorded.when });
@@ -109,7 +109,7 @@ impl Effects<'_> {
         &self,
         photo: &PhotoProcessed,
         seq: Seq,
-        source: PixelSource<'_>,
+        source: PixelSource,
         is_fresh: bool,
     ) -> Result<(), Failure> {
         if self.enroll(&identified_faces(photo), source, is_fresh).await? {
@@ -135,7 +135,7 @@ impl Effects<'_> {
     pub(super) async fn enroll(
         &self,
         faces: &[IdentifiedFace],
-        mut source: PixelSource<'_>,
+        mut source: PixelSource,
         is_fresh: bool,
     ) -> Result<bool, Failure> {
         let Pipeline { ports, .. } = self.0;
@@ -173,7 +173,7 @@ impl Effects<'_> {
             let is_shared =
                 ports.index.is_paid() && (!is_fresh || ports.objects.head(&object_keys::crop(person)).await?.is_some());
             images.store_crop(person, *bounds, pixels).await?;
-            if is_shared && ports.index.has_duplicates(person).await? {
+            if is_shared && ports.index.template_count(person).await? > Some(1) {
                 PersonLifecycle(self.0).replace_crop(person).await?;
             }
             pictured.push(person);

@@ -2,19 +2,41 @@
 
 use std::sync::Arc;
 
-use sparks_domain::{FaceBox, PersonId, RejectCode, Rejection, object_keys};
+use sparks_domain::{FaceBox, PersonId, RejectCode, Rejection, Variant, object_keys};
 
-use crate::{Content, Failure, ImageError, ImageProcessor, Pipeline, Pixels, PutMode, TaskPanicked};
+use crate::{Cause, Content, Failure, ImageError, ImageProcessor, Pipeline, Pixels, PutMode, TaskPanicked, sha256};
 
 /// Decodes images and makes crops.
 pub(crate) struct Images<'a>(pub &'a Pipeline);
 
 /// Where pixels come from.
-pub(crate) enum PixelSource<'a> {
+pub(crate) enum PixelSource {
     /// Decoded already.
     Pixels(Arc<Pixels>),
-    /// The object with this key, decoded when it is first needed.
-    Object(&'a str),
+    /// An object, decoded when it is first needed.
+    Object(StoredImage),
+}
+
+/// An image in the bucket.
+#[derive(Debug, Clone)]
+pub(crate) struct StoredImage {
+    pub key: String,
+    /// The digest of its bytes, where the event log has it.
+    pub sha256: Option<String>,
+}
+
+impl From<&Variant> for StoredImage {
+    fn from(variant: &Variant) -> Self {
+        Self { key: variant.key.clone(), sha256: variant.sha256.clone() }
+    }
+}
+
+impl StoredImage {
+    /// Returns whether these are the bytes of the event log. The variants of a later version are stored before it is committed, and
+    /// show other faces.
+    pub fn is_right(&self, bytes: &[u8]) -> bool {
+        self.sha256.as_ref().is_none_or(|digest| *digest == sha256(bytes))
+    }
 }
 
 impl Images<'_> {
@@ -29,11 +51,16 @@ impl Images<'_> {
     }
 
     /// Returns the pixels, decoded at most once.
-    pub async fn pixels(&self, source: &mut PixelSource<'_>) -> Result<Arc<Pixels>, Failure> {
+    pub async fn pixels(&self, source: &mut PixelSource) -> Result<Arc<Pixels>, Failure> {
         match source {
             PixelSource::Pixels(pixels) => Ok(Arc::clone(pixels)),
-            PixelSource::Object(key) => {
+            PixelSource::Object(image) => {
+                let key = image.key.as_str();
                 let object = self.0.ports.objects.get(key, self.0.config.max_bytes).await?;
+                if !image.is_right(&object.bytes) {
+                    let reason = format!("conflict: {key} is that of a later version, which is not committed yet");
+                    return Err(Failure::new(Cause::Contended, reason));
+                }
                 let pixels = self.run_on_own(key, move |processor| processor.decode(&object.bytes)).await?;
                 let pixels = Arc::new(pixels);
                 *source = PixelSource::Pixels(Arc::clone(&pixels));

@@ -24,7 +24,7 @@ pub use commit::CommitReceipt;
 pub(crate) use commit::{conflict_backoff, wait_after_conflict};
 pub(crate) use contention::AllocationContention;
 pub(crate) use delete::PhotoDeletion;
-pub(crate) use images::Images;
+pub(crate) use images::{Images, StoredImage};
 pub(crate) use notify::Notifier;
 pub use outcome::Outcome;
 pub(crate) use person_lifecycle::{PersonLifecycle, RemovedFaces};

@@ -90,7 +90,10 @@ impl PersonLifecycle<'_> {
                 PersonStatus::Known(known) if !self.forget(person).await? => {
                     let is_stored = !ports.store.signatures(&[known.face]).await?.is_empty();
                     let has_crop = is_stored && ports.objects.head(&object_keys::crop(person)).await?.is_some();
-                    if has_crop && self.replacement_templates(person, None).await?.is_empty() {
+                    // At a service, the template of all who were merged was replaced by one of the person they were merged into.
+                    let has_template = ports.index.template_count(person).await? != Some(0)
+                        && self.replacement_templates(person, None).await?.is_empty();
+                    if has_crop && has_template {
                         continue;
                     }
                     match self.replace_crop(person).await {
@@ -293,15 +296,15 @@ impl PersonLifecycle<'_> {
 
     async fn store_crop(&self, person: PersonId, crop: &CropFace) -> Result<(), Failure> {
         let images = Images(self.0);
-        let (index, pixels) = (&self.0.ports.index, images.pixels(&mut PixelSource::Object(&crop.object)).await?);
+        let (index, pixels) = (&self.0.ports.index, images.pixels(&mut PixelSource::Object(crop.image.clone())).await?);
         let enrollment = crop.enrollment(person, pixels.clone());
         index.replace(&enrollment).await?;
         images.store_crop(person, crop.bounds, pixels).await?;
         // A worker that enrolled the person at the same time, and found no crop yet, did not see this template.
-        match index.has_duplicates(person).await? {
-            true => Ok(index.replace(&enrollment).await?),
-            false => Ok(()),
+        if index.template_count(person).await? > Some(1) {
+            index.replace(&enrollment).await?;
         }
+        Ok(())
     }
 
     async fn remove_crops(&self, person: PersonId) -> Result<(), Failure> {

@@ -13,7 +13,7 @@ use super::{
     commit::{Committer, conflict_backoff, wait_after_conflict},
     earlier_versions::{EarlierVersions, MAX_VERSIONS},
     effects::{Effects, IdentifiedFace},
-    images::{Images, PixelSource},
+    images::{Images, PixelSource, StoredImage},
     notify::Notifier,
     outcome::RejectedPhoto,
     person_lifecycle::RemovedFaces,
@@ -132,7 +132,7 @@ impl ProfileProcessor<'_> {
         for seq in BTreeSet::from([state.projected_seq.unwrap_or(state.seq), state.seq]) {
             let Some(recorded) = store.event(image, seq).await? else { continue };
             if let Event::ProfileProcessed(profile) = &recorded.event {
-                self.apply_effects(profile, &recorded, PixelSource::Object(&profile.source.key), false).await?;
+                self.apply_effects(profile, &recorded, profile_image(profile), false).await?;
             }
             Notifier(self.0).publish(std::slice::from_ref(&recorded), None).await?;
         }
@@ -145,7 +145,7 @@ impl ProfileProcessor<'_> {
         &self,
         profile: &ProfileProcessed,
         recorded: &RecordedEvent,
-        source: PixelSource<'_>,
+        source: PixelSource,
         is_fresh: bool,
     ) -> Result<(), Failure> {
         let Pipeline { ports, config, .. } = self.0;
@@ -212,6 +212,10 @@ impl ProfileProcessor<'_> {
         }
         Ok(persons.into_iter().collect())
     }
+}
+
+fn profile_image(profile: &ProfileProcessed) -> PixelSource {
+    PixelSource::Object(StoredImage { key: profile.source.key.clone(), sha256: None })
 }
 
 /// Returns whether the user's row is projected from this event: a later picture may have been decided since.
