@@ -1,6 +1,6 @@
 //! The rows of a photo in the platform's table, as the event log implies them.
 
-use sparks_domain::{Event, ImageId, Merges, PhotoProcessed, PhotoState, Projection, RecordedEvent};
+use sparks_domain::{ImageId, Merges, PhotoState, Projection, RecordedEvent};
 
 use crate::{Commit, CommitError, PhotoGuard, Store, StoreError};
 
@@ -13,14 +13,6 @@ pub(crate) struct PhotoRows<'a> {
 }
 
 impl PhotoRows<'_> {
-    /// Returns the decision that the rows of this photo are projected from. `None` if there is none, or if the rows are adopted.
-    pub async fn current_photo(&self, image: &ImageId) -> Result<Option<PhotoProcessed>, StoreError> {
-        match self.current_event(image).await? {
-            Some((RecordedEvent { event: Event::PhotoProcessed(photo), .. }, _)) => Ok(Some(photo)),
-            _ => Ok(None),
-        }
-    }
-
     /// Returns the event of any type that the rows of this photo are projected from, and the state of the photo.
     pub async fn current_event(&self, image: &ImageId) -> Result<Option<(RecordedEvent, PhotoState)>, StoreError> {
         let Some(state) = self.store.photo(image).await? else { return Ok(None) };

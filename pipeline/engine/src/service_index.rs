@@ -372,9 +372,28 @@ impl FaceEnrollment for ServiceIndex {
             let probe = Probe { pixels, bounds, others, model: stored.model, signature: Some(stored.signature) };
             Some(Enrollment { person: stored.person?, face: stored.face, is_first: false, probe })
         };
-        let stored = self.store.signatures(faces).await?;
-        let enrollments: Vec<Enrollment> = stored.into_iter().filter_map(enrollment).collect();
-        if enrollments.is_empty() { Ok(()) } else { self.collection.enroll(&enrollments, true).await }
+        let mut stored = self.store.signatures(faces).await?;
+        loop {
+            let enrollments: Vec<Enrollment> = stored.iter().cloned().filter_map(enrollment).collect();
+            if enrollments.is_empty() {
+                return Ok(());
+            }
+            self.collection.enroll(&enrollments, true).await?;
+            // Where a photo was deleted or decided again meanwhile, that did not see these templates.
+            let left: Vec<StoredFace> = self.store.signatures(faces).await?;
+            let is_gone = |enrollment: &&Enrollment| {
+                !left.iter().any(|face| face.face == enrollment.face && face.person == Some(enrollment.person))
+            };
+            let gone: Vec<&Enrollment> = enrollments.iter().filter(is_gone).collect();
+            if gone.is_empty() {
+                return Ok(());
+            }
+            for Enrollment { person, face, .. } in gone {
+                self.collection.remove_photo(&face.image, &[*person]).await?;
+            }
+            // Other templates from these photos were removed as well.
+            stored = left;
+        }
     }
 
     async fn remove_photo(&self, photo: &ImageId, persons: &[PersonId]) -> Result<(), IndexError> {

@@ -12,11 +12,7 @@ use sparks_domain::{
 use sparks_engine::{Rebuilder, Store};
 
 use crate::{
-    face_service::ServiceKind,
-    memory::MemoryObjects,
-    photo_content::{Look, PhotoContent},
-    platform::uploader,
-    profile::user_email,
+    face_service::ServiceKind, memory::MemoryObjects, photo_content::Look, platform::uploader, profile::user_email,
     world::World,
 };
 
@@ -140,17 +136,21 @@ impl Violations<'_> {
     fn check_persons(&mut self) {
         let merges = self.people.merges().clone();
         let (mut identities, mut persons) = (BTreeMap::new(), BTreeMap::new());
-        let mut shown = BTreeSet::new();
+        let (mut shown, mut models) = (BTreeSet::new(), BTreeSet::new());
         let photos = self.world.decided_photos();
-        let identified: BTreeSet<Look> = photos.iter().flat_map(|(_, content, photo)| looks(content, photo)).collect();
+        let mut identified: BTreeMap<Look, BTreeSet<PersonId>> = BTreeMap::new();
+        for (look, face) in photos.iter().flat_map(|(_, content, photo)| content.faces.iter().zip(&photo.faces)) {
+            identified.entry(*look).or_default().extend(face.verdict.person().map(|person| merges.current(person)));
+        }
         for (image, content, photo) in photos {
             let mut expected = BTreeSet::new();
             for (look, face) in content.faces.iter().zip(&photo.faces) {
                 let Some(person) = face.verdict.person() else {
                     // A face that was ambiguous between two persons stays so once both are forgotten: a review identifies faces, and
                     // only `sparks redecide` allocates a person for one. Two persons have one look for as long as a worker with an
-                    // old gallery knows one who is being forgotten.
-                    let is_left = face.verdict == Verdict::Ambiguous && !identified.contains(look);
+                    // old gallery knows one who is being forgotten, and after an unmerge for good.
+                    let persons = identified.get(look).map_or(0, BTreeSet::len);
+                    let is_left = face.verdict == Verdict::Ambiguous && persons != 1;
                     if is_left {
                         continue;
                     }
@@ -164,6 +164,7 @@ impl Violations<'_> {
                 self.require(first == look.identity, || {
                     format!("{current} is both identity {first} and {} (in {image})", look.identity)
                 });
+                models.insert((*look, face.model.clone()));
                 let first = *persons.entry(*look).or_insert(current);
                 self.require(were_merged(&merges, first, current), || {
                     format!("look {look} is both {first} and {current} (in {image})")
@@ -172,7 +173,7 @@ impl Violations<'_> {
             let tags: BTreeSet<PersonId> = self.tags_of(&image);
             self.require(tags == expected, || format!("{image} is tagged {tags:?}, expected {expected:?}"));
         }
-        for (email, look, person) in self.check_profiles() {
+        for (email, look, face, person) in self.check_profiles() {
             let current = merges.current(person);
             shown.insert(current);
             let first = *identities.entry(current).or_insert(look.identity);
@@ -180,7 +181,9 @@ impl Violations<'_> {
                 format!("{current} is both identity {first} and {} (of {email})", look.identity)
             });
             let first = *persons.entry(look).or_insert(current);
-            self.require(were_merged(&merges, first, current), || {
+            // Profile pictures are not decided again, so that another model may have given their look another person.
+            let is_comparable = models.contains(&(look, face.model));
+            self.require(!is_comparable || were_merged(&merges, first, current), || {
                 format!("look {look} is both {first} and {current} (of {email})")
             });
         }
@@ -188,7 +191,7 @@ impl Violations<'_> {
     }
 
     /// Every user with a profile picture is linked to the person of the last one that can be read. Returns the faces of users.
-    fn check_profiles(&mut self) -> Vec<(Email, Look, PersonId)> {
+    fn check_profiles(&mut self) -> Vec<(Email, Look, Face, PersonId)> {
         let (decided, rows, mut found) = (self.world.decided_profiles(), self.world.store.rows(), Vec::new());
         let last = self.world.last_profiles(|_| true);
         for (user, picture) in self.world.platform.profiles() {
@@ -207,7 +210,8 @@ impl Violations<'_> {
             let row = rows.iter().find(|row| row.key == Key::user(&email));
             let linked = row.and_then(|row| row.text("personId"));
             self.require(linked == Some(&current), || format!("{email} is linked to {linked:?}, expected {current}"));
-            found.extend(decided.faces.first().map(|look| (email, *look, person)));
+            let face = profile.and_then(|profile| profile.face.clone());
+            found.extend(decided.faces.first().zip(face).map(|(look, face)| (email, *look, face, person)));
         }
         found
     }
@@ -232,12 +236,26 @@ impl Violations<'_> {
         let keys = self.world.objects.keys();
         for person in &known {
             let key = object_keys::crop(*person);
-            self.require(keys.contains(&key), || format!("{person} has no crop"));
+            let has_crop = keys.contains(&key) || self.has_lost_variants(*person);
+            self.require(has_crop, || format!("{person} has no crop"));
         }
         for key in keys.iter().filter(|key| key.starts_with(object_keys::CROPS)) {
             let is_known = known.iter().any(|person| object_keys::crop(*person) == *key);
             self.require(is_known, || format!("{key} is left of a person that does not exist"));
         }
+    }
+
+    /// Returns whether all variants that show the person are those of a version that was never decided: it was overtaken by one that was
+    /// rejected.
+    fn has_lost_variants(&self, person: PersonId) -> bool {
+        let merges = self.people.merges();
+        let shows = |photo: &PhotoProcessed| photo.persons().iter().any(|shown| merges.current(*shown) == person);
+        let photos = self.world.decided_photos();
+        let mut photos = photos.iter().filter(|(_, _, photo)| shows(photo)).peekable();
+        photos.peek().is_some()
+            && photos.all(|(_, content, photo)| {
+                self.world.objects.body(&photo.variants.large.key).is_some_and(|body| body != content.variant("large"))
+            })
     }
 
     /// No signature is stored of a face that no photo shows.
@@ -280,6 +298,7 @@ impl Violations<'_> {
             ServiceKind::Pixels => {
                 for person in known {
                     let is_enrolled = templates.iter().any(|template| merges.current(template.person) == person);
+                    let is_enrolled = is_enrolled || self.has_lost_variants(person);
                     self.require(is_enrolled, || format!("the face service has no template of {person}"));
                 }
             }
@@ -309,12 +328,6 @@ impl Violations<'_> {
 /// Returns whether the face of a profile picture was ambiguous.
 fn is_ambiguous(profile: &ProfileProcessed) -> bool {
     profile.face.as_ref().is_some_and(|face| face.verdict == Verdict::Ambiguous)
-}
-
-/// Returns the looks of a photo's identified faces.
-fn looks(content: &PhotoContent, photo: &PhotoProcessed) -> Vec<Look> {
-    let faces = content.faces.iter().zip(&photo.faces);
-    faces.filter(|(_, face)| face.verdict.person().is_some()).map(|(look, _)| *look).collect()
 }
 
 /// Returns whether both were ever merged into one: after an unmerge, faces decided in between stay with the person they were

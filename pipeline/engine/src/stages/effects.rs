@@ -91,10 +91,14 @@ impl Effects<'_> {
     ) -> Result<Option<RecordedEvent>, Failure> {
         let Some(recorded) = self.rewrite_all_rows(image).await? else { return Ok(None) };
         if let Event::PhotoProcessed(photo) = &recorded.event {
+            let mut source = PixelSource::Object((&photo.variants.large).into());
             if !has_variants && let Restoration::Impossible(reason) = self.0.variants().restore(photo).await? {
                 tracing::warn!(image = %photo.image_id, reason, "variants differ from the event log and are not restored");
+                let state = self.0.ports.store.photo(image).await?;
+                if state.is_some_and(|state| state.seq != recorded.seq) {
+                    source = PixelSource::Lost;
+                }
             }
-            let source = PixelSource::Object((&photo.variants.large).into());
             self.enroll_photo(photo, recorded.seq, source, false).await?;
             EarlierVersions(self.0).release_persons(photo).await?;
             let variants = (!has_variants).then_some(StoredVariants { photo, when: recorded.when });
@@ -152,7 +156,7 @@ impl Effects<'_> {
                 || (*is_new_person && current == *person);
             let is_missing =
                 is_crop_face && (is_fresh || ports.objects.head(&object_keys::crop(current)).await?.is_none());
-            if is_reinstated || is_missing {
+            if (is_reinstated || is_missing) && !matches!(source, PixelSource::Lost) {
                 without_crop.insert(face);
             }
         }

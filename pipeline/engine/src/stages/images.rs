@@ -15,6 +15,8 @@ pub(crate) enum PixelSource {
     Pixels(Arc<Pixels>),
     /// An object, decoded when it is first needed.
     Object(StoredImage),
+    /// Pixels that are lost: a later version replaced the variants, and was not decided because one after it was rejected.
+    Lost,
 }
 
 /// An image in the bucket.
@@ -54,6 +56,7 @@ impl Images<'_> {
     pub async fn pixels(&self, source: &mut PixelSource) -> Result<Arc<Pixels>, Failure> {
         match source {
             PixelSource::Pixels(pixels) => Ok(Arc::clone(pixels)),
+            PixelSource::Lost => Err(Failure::new(Cause::NoObject, "the pixels of the photo are lost")),
             PixelSource::Object(image) => {
                 let key = image.key.as_str();
                 let object = self.0.ports.objects.get(key, self.0.config.max_bytes).await?;

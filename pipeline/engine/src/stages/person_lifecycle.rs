@@ -295,8 +295,17 @@ impl PersonLifecycle<'_> {
     }
 
     async fn store_crop(&self, person: PersonId, crop: &CropFace) -> Result<(), Failure> {
-        let images = Images(self.0);
-        let (index, pixels) = (&self.0.ports.index, images.pixels(&mut PixelSource::Object(crop.image.clone())).await?);
+        let (images, Pipeline { ports, .. }) = (Images(self.0), self.0);
+        let index = &ports.index;
+        let Some(image) = crop.image.clone() else {
+            tracing::warn!(%person, photo = %crop.face.image, "no crop: the variants of the photo are those of another version");
+            ports.objects.delete(&object_keys::crop(person)).await?;
+            if index.template_count(person).await?.is_some() {
+                index.remove_persons(&[person]).await?;
+            }
+            return Ok(());
+        };
+        let pixels = images.pixels(&mut PixelSource::Object(image)).await?;
         let enrollment = crop.enrollment(person, pixels.clone());
         index.replace(&enrollment).await?;
         images.store_crop(person, crop.bounds, pixels).await?;
