@@ -12,7 +12,11 @@ use sparks_domain::{
 use sparks_engine::{Rebuilder, Store};
 
 use crate::{
-    face_service::ServiceKind, memory::MemoryObjects, photo_content::Look, platform::uploader, profile::user_email,
+    face_service::ServiceKind,
+    memory::MemoryObjects,
+    photo_content::{Look, PhotoContent},
+    platform::uploader,
+    profile::user_email,
     world::World,
 };
 
