@@ -6,7 +6,7 @@ use std::{
 };
 
 use sparks_domain::{
-    Email, Event, Face, ImageId, Key, PersonId, PersonRegistry, PhotoProcessed, PhotoStatus, ProfileProcessed,
+    Email, Event, Face, FaceId, ImageId, Key, PersonId, PersonRegistry, PhotoProcessed, PhotoStatus, ProfileProcessed,
     Projection, Seq, Verdict, object_keys,
 };
 use sparks_engine::{Rebuilder, Store};
@@ -142,6 +142,14 @@ impl Violations<'_> {
         let (mut identities, mut persons) = (BTreeMap::new(), BTreeMap::new());
         let (mut shown, mut models) = (BTreeSet::new(), BTreeSet::new());
         let photos = self.world.decided_photos();
+        let templates: BTreeSet<FaceId> =
+            self.world.store.faces().into_iter().filter(|stored| stored.template).map(|stored| stored.face).collect();
+        let mut known_looks = BTreeSet::new();
+        for (image, content, photo) in &photos {
+            for (n, look) in (photo.first_face..).zip(&content.faces) {
+                known_looks.extend(templates.contains(&FaceId { image: image.clone(), n }).then_some(*look));
+            }
+        }
         let mut identified: BTreeMap<Look, BTreeSet<PersonId>> = BTreeMap::new();
         for (look, face) in photos.iter().flat_map(|(_, content, photo)| content.faces.iter().zip(&photo.faces)) {
             identified.entry(*look).or_default().extend(face.verdict.person().map(|person| merges.current(person)));
@@ -152,9 +160,11 @@ impl Violations<'_> {
                 let Some(person) = face.verdict.person() else {
                     // A face that was ambiguous between two persons stays so once both are forgotten: a review identifies faces, and
                     // only `sparks redecide` allocates a person for one. Two persons have one look for as long as a worker with an
-                    // old gallery knows one who is being forgotten, and after an unmerge for good.
+                    // old gallery knows one who is being forgotten, and after an unmerge for good. The one of merged persons whose
+                    // look it is may have lost the template with it.
                     let persons = identified.get(look).map_or(0, BTreeSet::len);
-                    let is_left = face.verdict == Verdict::Ambiguous && persons != 1;
+                    let is_known = persons == 1 && known_looks.contains(look);
+                    let is_left = face.verdict == Verdict::Ambiguous && !is_known;
                     if is_left {
                         continue;
                     }
@@ -192,6 +202,7 @@ impl Violations<'_> {
             });
         }
         self.check_known(&shown);
+        self.check_crops(&identities);
     }
 
     /// Every user with a profile picture is linked to the person of the last one that can be read. Returns the faces of users.
@@ -246,6 +257,16 @@ impl Violations<'_> {
         for key in keys.iter().filter(|key| key.starts_with(object_keys::CROPS)) {
             let is_known = known.iter().any(|person| object_keys::crop(*person) == *key);
             self.require(is_known, || format!("{key} is left of a person that does not exist"));
+        }
+    }
+
+    /// A crop shows the person.
+    fn check_crops(&mut self, identities: &BTreeMap<PersonId, u32>) {
+        for (person, identity) in identities {
+            let Some(body) = self.world.objects.body(&object_keys::crop(*person)) else { continue };
+            let look = String::from_utf8_lossy(&body).into_owned();
+            let is_theirs = look.split('.').next() == Some(&identity.to_string());
+            self.require(is_theirs, || format!("the crop of {person}, identity {identity}, shows {look:?}"));
         }
     }
 
