@@ -82,6 +82,10 @@ impl PhotoDeletion<'_> {
             for key in object_keys::variants(image) {
                 self.0.ports.objects.delete(&key).await?;
             }
+            // The photo may have been uploaded again meanwhile: then these were the variants of the new upload.
+            if Table(self.0).original(image).await?.is_some() {
+                EarlierVersions(self.0).repeat_last_effects(image).await?;
+            }
         }
         Ok(Outcome::Deleted)
     }
@@ -135,12 +139,35 @@ impl PhotoDeletion<'_> {
         sent: Timestamp,
     ) -> Result<bool, Failure> {
         if original.modified <= sent {
-            return Ok(false);
+            let is_same_second = sent.as_millis() - original.modified.as_millis() < 1000;
+            return Ok(is_same_second && self.follows_a_deletion(image, state, original, sent).await?);
         }
         let processed = state.filter(|s| s.status != PhotoStatus::Deleted && s.version == original.version);
         let Some(state) = processed else { return Ok(true) };
         let recorded = self.0.ports.store.event(image, state.projected_seq.unwrap_or(state.seq)).await?;
         Ok(recorded.is_none_or(|recorded| recorded.when > sent))
+    }
+
+    /// Returns whether a deletion was committed after this time and before this upload, so that the request was for an earlier one. Asked
+    /// where the time of the object, which S3 has in whole seconds, does not tell.
+    async fn follows_a_deletion(
+        &self,
+        image: &ImageId,
+        state: Option<&PhotoState>,
+        original: &ObjectInfo,
+        sent: Timestamp,
+    ) -> Result<bool, Failure> {
+        let Some(state) = state else { return Ok(false) };
+        let store = &self.0.ports.store;
+        let Some(last) = store.event(image, state.seq).await? else { return Ok(false) };
+        let deleted = match last.event.follows() {
+            _ if matches!(last.event, Event::PhotoDeleted(_)) => {
+                Some(last).filter(|_| state.version != original.version)
+            }
+            Some(seq) => store.event(image, seq).await?,
+            None => None,
+        };
+        Ok(deleted.is_some_and(|event| matches!(event.event, Event::PhotoDeleted(_)) && event.when >= sent))
     }
 
     /// Returns what is to be deleted: the objects by the naming convention, by the projected event, and for an owner's request also

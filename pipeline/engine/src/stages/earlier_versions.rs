@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use sparks_domain::{
-    Event, FaceId, IdentityHead, ImageId, Key, Mutation, PersonId, PhotoProcessed, PhotoState, Seq, Verdict,
+    Event, FaceId, IdentityHead, ImageId, Key, Merges, Mutation, PersonId, PhotoProcessed, PhotoState, Seq, Verdict,
     object_keys,
 };
 
@@ -13,7 +13,7 @@ use super::{
     person_lifecycle::{PersonLifecycle, RemovedFaces},
     table::Table,
 };
-use crate::{Commit, CommitError, Failure, PersonStatus, PhotoGuard, Pipeline};
+use crate::{Commit, CommitError, Failure, PersonStatus, PhotoGuard, Pipeline, photo_rows::PhotoRows};
 
 /// The number of earlier versions whose persons are considered: enough to find those of versions whose effects a crash prevented.
 pub(super) const MAX_VERSIONS: usize = 8;
@@ -110,7 +110,8 @@ impl EarlierVersions<'_> {
         let gone: Vec<PersonId> =
             persons.iter().filter(|person| !shown.contains(&merges.current(**person))).copied().collect();
         let aliases = gone.iter().flat_map(|person| merges.aliases(*person)).filter(|person| !shown.contains(person));
-        self.remove_tags(guard, identity, aliases.collect()).await?;
+        let aliases = aliases.collect();
+        self.remove_tags(guard, identity, &merges, aliases).await?;
         let removed = RemovedFaces { image: &photo.image_id, before: photo.first_face.into() };
         self.release(&removed, &persons).await
     }
@@ -121,26 +122,38 @@ impl EarlierVersions<'_> {
         &self,
         guard: PhotoGuard,
         identity: IdentityHead,
+        merges: &Merges,
         gone: BTreeSet<PersonId>,
     ) -> Result<(), Failure> {
-        let Pipeline { ports, .. } = self.0;
+        let Pipeline { ports, config, .. } = self.0;
         let aliases: BTreeSet<Key> = gone.into_iter().map(|person| Key::tagging(&guard.image, person)).collect();
         let mut tags = Table(self.0).taggings_of_photo(&guard.image).await?;
         tags.retain(|key| aliases.contains(key));
         if tags.is_empty() {
             return Ok(());
         }
-        let commit = Commit {
-            // An unmerge may have given a tag back.
-            identity: Some(identity),
-            mutations: tags.into_iter().map(|key| Mutation::Delete { key }).collect(),
-            ..Commit::without_events(ports.clock.now(), Some(guard))
-        };
-        match ports.store.commit(&commit).await {
-            // After a conflict the other commit is followed by effects of its own.
-            Ok(_) | Err(CommitError::PhotoMoved) => Ok(()),
-            Err(error) => Err(error.into()),
+        // The other rows are written as well: a merge or unmerge finds the photos that it has to update by their tags. Where the platform
+        // has removed the row of the photo, only tags are removed.
+        let rows = PhotoRows { store: ports.store.as_ref(), projection: config.projection };
+        let written = rows.plan(&guard.image, merges).await?.map_or_else(Vec::new, |(_, plan)| plan.mutations);
+        for mut mutations in [written, Vec::new()] {
+            let removed = tags.iter().filter(|tag| !mutations.iter().any(|written| written.key() == *tag)).cloned();
+            let removed: Vec<Mutation> = removed.map(|key| Mutation::Delete { key }).collect();
+            mutations.extend(removed);
+            let commit = Commit {
+                // An unmerge may have given a tag back.
+                identity: Some(identity.clone()),
+                mutations,
+                ..Commit::without_events(ports.clock.now(), Some(guard.clone()))
+            };
+            match ports.store.commit(&commit).await {
+                Err(CommitError::RowMissing(_)) => {}
+                // After a conflict the other commit is followed by effects of its own.
+                Ok(_) | Err(CommitError::PhotoMoved) => return Ok(()),
+                Err(error) => return Err(error.into()),
+            }
         }
+        Ok(())
     }
 
     /// Updates the persons of faces that were removed from a photo.

@@ -8,7 +8,8 @@ use std::{
 };
 
 use sparks_domain::{
-    Email, Event, IdentificationInput, IdentityHead, ImageId, PhotoState, Rejection, SourceObject, decide, object_keys,
+    Email, Event, IdentificationInput, IdentityHead, ImageId, PhotoState, PhotoStatus, Rejection, SourceObject, decide,
+    object_keys,
 };
 
 use super::{
@@ -44,7 +45,14 @@ impl PhotoProcessor<'_> {
             Ok(outcome) => Ok(outcome),
             Err(StageError::Rejected(rejected)) => Committer(self.0).reject(*rejected).await,
             Err(StageError::Moved) => Err(CommitError::PhotoMoved.into()),
-            Err(StageError::Failed(failure)) => Err(failure),
+            Err(StageError::Failed(failure)) => {
+                // The photo may have been deleted before its variants were stored, and the lease lost.
+                let state = self.0.ports.store.photo(&image).await;
+                if matches!(state, Ok(Some(state)) if state.status == PhotoStatus::Deleted) {
+                    PhotoDeletion(self.0).remove_leftover_variants(&image).await?;
+                }
+                Err(failure)
+            }
         }
     }
 
