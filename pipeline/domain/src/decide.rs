@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::{
     Allocation, DeletionCause, Email, Event, FaceId, IdentificationInput, IdentityHead, ImageId, PersonId,
     PersonsAllocated, PhotoDeleted, PhotoProcessed, PhotoRejected, PhotoState, PhotoStatus, Policy, ProfileProcessed,
-    Rejection, SourceObject, TakenAt, Variants, Version,
+    Rejection, SourceObject, TakenAt, Timestamp, Variants, Version,
     identify::{IdentifiedFaces, PriorIdentities, identify_faces},
 };
 
@@ -70,6 +70,8 @@ pub struct Deletion {
     pub objects: Vec<String>,
     /// Faces of other photos that become templates, for persons who lose all of theirs.
     pub known_by: Vec<FaceId>,
+    /// When the owner's request was sent, by the clock of the queue.
+    pub requested: Option<Timestamp>,
 }
 
 impl From<Deletion> for Command {
@@ -150,7 +152,7 @@ pub fn decide(state: Option<&PhotoState>, command: Command, policy: &Policy) -> 
 /// A deleted photo may be deleted again only if it has an IMAGE row again. A removal older than the last upload is
 /// refused.
 fn delete(state: Option<&PhotoState>, deletion: Deletion) -> Result<Event, Refusal> {
-    let Deletion { image_id, cause, uploader, version, sequencer, objects, known_by } = deletion;
+    let Deletion { image_id, cause, uploader, version, sequencer, objects, known_by, requested } = deletion;
     match state {
         Some(state)
             if state.status == PhotoStatus::Deleted
@@ -173,6 +175,7 @@ fn delete(state: Option<&PhotoState>, deletion: Deletion) -> Result<Event, Refus
         objects,
         persons: state.map(|state| state.persons.clone()).unwrap_or_default(),
         known_by,
+        requested,
         follows: state.map(|state| state.seq),
     }))
 }

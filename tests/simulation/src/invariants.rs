@@ -270,17 +270,15 @@ impl Violations<'_> {
         }
     }
 
-    /// Returns whether all variants that show the person are those of a version that was never decided: it was overtaken by one that was
-    /// rejected.
+    /// Returns whether variants that show the person are those of a version that was never decided, because one after it was rejected: no
+    /// crop can be made of them.
     fn has_lost_variants(&self, person: PersonId) -> bool {
         let merges = self.people.merges();
         let shows = |photo: &PhotoProcessed| photo.persons().iter().any(|shown| merges.current(*shown) == person);
         let photos = self.world.decided_photos();
-        let mut photos = photos.iter().filter(|(_, _, photo)| shows(photo)).peekable();
-        photos.peek().is_some()
-            && photos.all(|(_, content, photo)| {
-                self.world.objects.body(&photo.variants.large.key).is_some_and(|body| body != content.variant("large"))
-            })
+        photos.iter().filter(|(_, _, photo)| shows(photo)).any(|(_, content, photo)| {
+            self.world.objects.body(&photo.variants.large.key).is_some_and(|body| body != content.variant("large"))
+        })
     }
 
     /// No signature is stored of a face that no photo shows.

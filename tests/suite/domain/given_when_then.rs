@@ -359,6 +359,7 @@ pub fn deletion(image: &str) -> Deletion {
         sequencer: None,
         objects: vec![format!("originals/{image}.jpg")],
         known_by: Vec::new(),
+        requested: None,
     }
 }
 

@@ -181,6 +181,7 @@ fn photo_deleted(rich: bool) -> PhotoDeleted {
         objects: if rich { vec![source(true).key, format!("processed/{BEACH}_large.webp")] } else { Vec::new() },
         persons: if rich { vec![person(3), person(12)] } else { Vec::new() },
         known_by: if rich { vec![face(0), face(2)] } else { Vec::new() },
+        requested: rich.then(|| Timestamp::from_millis(1_760_000_000_123)),
         follows: rich.then_some(Seq(18)),
     }
 }

@@ -236,10 +236,22 @@ fn photo_deleted() -> impl Strategy<Value = PhotoDeleted> {
     let cause = prop_oneof![Just(DeletionCause::Requested), Just(DeletionCause::OriginalRemoved)];
     let photo = (image_id(), cause, option::of(email()), any::<String>(), option::of(any::<String>()));
     let lists = (vec(any::<String>(), 0..4), vec(person_id(), 0..4), vec(face_id(), 0..4), option::of(any::<u64>()));
-    (photo, lists).prop_map(|((image_id, cause, uploader, version, sequencer), lists)| {
+    let requested = option::of((0..4_000_000_000_000_i64).prop_map(Timestamp::from_millis));
+    (photo, lists, requested).prop_map(|((image_id, cause, uploader, version, sequencer), lists, requested)| {
         let (objects, persons, known_by, follows) = lists;
-        let follows = follows.map(Seq);
-        PhotoDeleted { v: Version, image_id, cause, uploader, version, sequencer, objects, persons, known_by, follows }
+        PhotoDeleted {
+            v: Version,
+            image_id,
+            cause,
+            uploader,
+            version,
+            sequencer,
+            objects,
+            persons,
+            known_by,
+            requested,
+            follows: follows.map(Seq),
+        }
     })
 }
 

@@ -4,7 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{Evidence, Version, is_zero};
 use crate::{
-    Candidate, Email, Face, FaceId, ImageId, PersonId, Rejection, Seq, SourceObject, TakenAt, Variants, Verdict,
+    Candidate, Email, Face, FaceId, ImageId, PersonId, Rejection, Seq, SourceObject, TakenAt, Timestamp, Variants,
+    Verdict,
 };
 
 /// A photo was rendered, analyzed and its faces identified.
@@ -137,6 +138,9 @@ pub struct PhotoDeleted {
     /// Faces of other photos that become templates, for persons who lose all of theirs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub known_by: Vec<FaceId>,
+    /// When the owner's request was sent, by the clock of the queue.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requested: Option<Timestamp>,
     /// The preceding event about this photo.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub follows: Option<Seq>,

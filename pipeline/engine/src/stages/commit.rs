@@ -103,6 +103,18 @@ pub(crate) fn conflict_backoff() -> impl Iterator<Item = Duration> {
         .build()
 }
 
+/// Waits before the next attempt where a dependency failed, and returns any other failure. For what a worker must undo that has been so
+/// slow that it may have lost the lease: no redelivery repeats it.
+pub(super) async fn wait_after_outage(
+    backoff: &mut impl Iterator<Item = Duration>,
+    failure: Failure,
+) -> Result<(), Failure> {
+    match failure.cause.may_be_outage() {
+        true => Ok(tokio::time::sleep(backoff.next().ok_or(failure)?).await),
+        false => Err(failure),
+    }
+}
+
 /// Waits before the next attempt after a conflict. Fails when the attempts are used up.
 pub(crate) async fn wait_after_conflict(
     backoff: &mut impl Iterator<Item = Duration>,

@@ -9,8 +9,8 @@ use sparks_domain::{
 
 use super::{
     Outcome,
-    commit::{Committer, conflict_backoff, outcome_of, wait_after_conflict},
-    earlier_versions::EarlierVersions,
+    commit::{Committer, conflict_backoff, outcome_of, wait_after_conflict, wait_after_outage},
+    earlier_versions::{EarlierVersions, MAX_VERSIONS},
     notify::Notifier,
     person_lifecycle::{PersonLifecycle, RemovedFaces},
     table::Table,
@@ -69,10 +69,8 @@ impl PhotoDeletion<'_> {
         let mut backoff = conflict_backoff();
         loop {
             match self.try_remove_leftover_variants(image).await {
-                Err(failure) if failure.cause.may_be_outage() => {
-                    tokio::time::sleep(backoff.next().ok_or(failure)?).await;
-                }
-                removed => return removed,
+                Ok(outcome) => return Ok(outcome),
+                Err(failure) => wait_after_outage(&mut backoff, failure).await?,
             }
         }
     }
@@ -121,7 +119,8 @@ impl PhotoDeletion<'_> {
                 }
                 _ => {}
             }
-            let deletion = self.prepare(image, row, state.as_ref(), Removal::Requested { original }).await?;
+            let mut deletion = self.prepare(image, row, state.as_ref(), Removal::Requested { original }).await?;
+            deletion.requested = request.map(|(_, sent)| sent);
             if let Some(outcome) = self.commit(deletion, state).await? {
                 return Ok(outcome);
             }
@@ -129,7 +128,7 @@ impl PhotoDeletion<'_> {
         }
     }
 
-    /// Returns whether the original was uploaded after this time. The time of an object may be that of a copy, as in a restored data
+    /// Returns whether the original was uploaded after the request was sent. The time of an object may be that of a copy, as in a restored data
     /// folder: a version that was processed before was also uploaded before.
     async fn is_later_upload(
         &self,
@@ -139,8 +138,7 @@ impl PhotoDeletion<'_> {
         sent: Timestamp,
     ) -> Result<bool, Failure> {
         if original.modified <= sent {
-            let is_same_second = sent.as_millis() - original.modified.as_millis() < 1000;
-            return Ok(is_same_second && self.follows_a_deletion(image, state, original, sent).await?);
+            return self.is_committed_before(image, state, sent).await;
         }
         let processed = state.filter(|s| s.status != PhotoStatus::Deleted && s.version == original.version);
         let Some(state) = processed else { return Ok(true) };
@@ -148,26 +146,24 @@ impl PhotoDeletion<'_> {
         Ok(recorded.is_none_or(|recorded| recorded.when > sent))
     }
 
-    /// Returns whether a deletion was committed after this time and before this upload, so that the request was for an earlier one. Asked
-    /// where the time of the object, which S3 has in whole seconds, does not tell.
-    async fn follows_a_deletion(
+    /// Returns whether this request, or a later one, was committed already and the photo uploaded again since: a redelivered request does
+    /// not concern the new upload. The times of objects do not always tell, as S3 has them in whole seconds.
+    async fn is_committed_before(
         &self,
         image: &ImageId,
         state: Option<&PhotoState>,
-        original: &ObjectInfo,
         sent: Timestamp,
     ) -> Result<bool, Failure> {
-        let Some(state) = state else { return Ok(false) };
-        let store = &self.0.ports.store;
-        let Some(last) = store.event(image, state.seq).await? else { return Ok(false) };
-        let deleted = match last.event.follows() {
-            _ if matches!(last.event, Event::PhotoDeleted(_)) => {
-                Some(last).filter(|_| state.version != original.version)
+        let mut last = state.filter(|state| state.status != PhotoStatus::Deleted).map(|state| state.seq);
+        for _ in 0..MAX_VERSIONS {
+            let Some(seq) = last else { return Ok(false) };
+            let Some(recorded) = self.0.ports.store.event(image, seq).await? else { return Ok(false) };
+            if let Event::PhotoDeleted(deleted) = &recorded.event {
+                return Ok(deleted.requested.is_some_and(|requested| requested >= sent));
             }
-            Some(seq) => store.event(image, seq).await?,
-            None => None,
-        };
-        Ok(deleted.is_some_and(|event| matches!(event.event, Event::PhotoDeleted(_)) && event.when >= sent))
+            last = recorded.event.follows();
+        }
+        Ok(false)
     }
 
     /// Returns what is to be deleted: the objects by the naming convention, by the projected event, and for an owner's request also
@@ -203,6 +199,7 @@ impl PhotoDeletion<'_> {
             // Sorted by key, so originals before variants: see `remove_leftover_variants`.
             objects: objects.into_iter().filter(|key| may_delete_with(image, key)).collect(),
             known_by: PersonLifecycle(self.0).templates_without(image, persons).await?,
+            requested: None,
         })
     }
 

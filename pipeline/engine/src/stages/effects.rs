@@ -12,7 +12,7 @@ use sparks_domain::{
 
 use super::{
     CommitReceipt, Outcome,
-    commit::{conflict_backoff, wait_after_conflict},
+    commit::{conflict_backoff, wait_after_conflict, wait_after_outage},
     earlier_versions::EarlierVersions,
     images::{Images, PixelSource},
     notify::{Notifier, StoredVariants},
@@ -116,22 +116,32 @@ impl Effects<'_> {
         source: PixelSource,
         is_fresh: bool,
     ) -> Result<(), Failure> {
-        if self.enroll(&identified_faces(photo), source, is_fresh).await? {
-            let state = self.0.ports.store.photo(&photo.image_id).await?;
-            let end = u32::from(photo.first_face) + photo.faces.len() as u32;
-            let removed = match state {
-                Some(state) if state.status == PhotoStatus::Deleted => Some(RemovedFaces::all(&photo.image_id)),
-                Some(state) if state.projected_seq != Some(seq) => {
-                    Some(RemovedFaces { image: &photo.image_id, before: end })
+        match self.enroll(&identified_faces(photo), source, is_fresh).await {
+            Ok(false) => Ok(()),
+            Ok(true) => {
+                let mut backoff = conflict_backoff();
+                while let Err(failure) = self.undo_late_enrollment(photo, seq).await {
+                    wait_after_outage(&mut backoff, failure).await?;
                 }
-                _ => None,
-            };
-            if let Some(removed) = removed {
-                self.0.ports.index.remove_photo(&photo.image_id, &photo.persons()).await?;
-                PersonLifecycle(self.0).after_faces_removed(&removed, &photo.persons()).await?;
+                Ok(())
+            }
+            Err(failure) => {
+                // A part of it may be done. Once, as there may be an outage, in which the lease is kept.
+                let _ = self.undo_late_enrollment(photo, seq).await;
+                Err(failure)
             }
         }
-        Ok(())
+    }
+
+    async fn undo_late_enrollment(&self, photo: &PhotoProcessed, seq: Seq) -> Result<(), Failure> {
+        let end = u32::from(photo.first_face) + photo.faces.len() as u32;
+        let removed = match self.0.ports.store.photo(&photo.image_id).await? {
+            Some(state) if state.status == PhotoStatus::Deleted => RemovedFaces::all(&photo.image_id),
+            Some(state) if state.projected_seq != Some(seq) => RemovedFaces { image: &photo.image_id, before: end },
+            _ => return Ok(()),
+        };
+        self.0.ports.index.remove_photo(&photo.image_id, &photo.persons()).await?;
+        PersonLifecycle(self.0).after_faces_removed(&removed, &photo.persons()).await
     }
 
     /// Enrolls these faces and stores the crops of new persons and of persons that were being forgotten. Returns whether anything

@@ -144,15 +144,29 @@ impl PersonLifecycle<'_> {
 
     /// Returns stored faces to enroll as templates of the person, newest first, where the person has none, or none besides those of
     /// the photo `removed`. The same for each person who was merged into them, as an unmerge gives them their own templates back, and
-    /// for each model, as templates of one are no use to another.
+    /// for each model, as templates of one are no use to another. Before these come faces that look more like a template of the photo
+    /// `removed` than any other template does: persons are known by several looks.
     async fn replacement_templates(&self, person: PersonId, removed: Option<&ImageId>) -> Result<Vec<FaceId>, Failure> {
         let faces = self.0.ports.store.faces_of(&PersonPhotos(self.0).members(person)).await?;
-        let stored = faces.into_iter().map(|decided| decided.kept).filter(|stored| Some(&stored.face.image) != removed);
+        let stored = faces.into_iter().map(|decided| decided.kept);
+        let (lost, mut left): (Vec<_>, Vec<_>) = stored.partition(|stored| Some(&stored.face.image) == removed);
+        let mut templates = Vec::new();
+        for lost in lost.iter().filter(|lost| lost.template) {
+            let similarity = |face: &StoredFace| lost.signature.similarity(&face.signature);
+            let of_model = left.iter_mut().filter(|face| face.model == lost.model);
+            let nearest =
+                of_model.max_by(|a, b| similarity(a).total_cmp(&similarity(b)).then(a.template.cmp(&b.template)));
+            if let Some(nearest) = nearest.filter(|face| !face.template) {
+                nearest.template = true;
+                templates.push(nearest.face.clone());
+            }
+        }
         let mut members: BTreeMap<(Option<PersonId>, String), Vec<StoredFace>> = BTreeMap::new();
-        stored.for_each(|stored| members.entry((stored.person, stored.model.clone())).or_default().push(stored));
+        left.into_iter().for_each(|face| members.entry((face.person, face.model.clone())).or_default().push(face));
         members.retain(|_, stored| !stored.iter().any(|stored| stored.template));
-        let templates = members.into_values().flat_map(|stored| stored.into_iter().take(Gallery::MAX_TEMPLATES));
-        Ok(templates.map(|stored| stored.face).collect())
+        let without = members.into_values().flat_map(|stored| stored.into_iter().take(Gallery::MAX_TEMPLATES));
+        templates.extend(without.map(|stored| stored.face));
+        Ok(templates)
     }
 
     /// Returns whether the person, before merges, has a template of this model in a photo other than this one.

@@ -81,14 +81,30 @@ impl Reprocessor<'_> {
         commit.signatures = signatures(image, faces, &commit.events);
         commit.erased =
             Erasure { faces: replaced.iter().map(|stored| stored.face.clone()).collect(), photos: Vec::new() };
-        let receipt = Committer(self.0).commit(&commit).await?;
         let persons: BTreeSet<PersonId> = replaced.iter().filter_map(|stored| stored.person).collect();
-        if !persons.is_empty() {
-            let persons: Vec<_> = persons.into_iter().collect();
-            let removed = ports.index.remove_photo(image, &persons).await;
-            removed.map_err(|error| DependencyError::Unavailable(error.to_string()))?;
+        let persons: Vec<PersonId> = persons.into_iter().collect();
+        // Before the commit, because a repeat after a crash does not know what was replaced; and after it, because another worker may
+        // have enrolled a template again.
+        self.remove_templates(image, &persons).await?;
+        match Committer(self.0).commit(&commit).await {
+            Ok(receipt) => {
+                self.remove_templates(image, &persons).await?;
+                Ok(receipt)
+            }
+            Err(error) => {
+                let restored = PersonLifecycle(self.0).enroll_templates(&persons).await;
+                restored.map_err(|failure| DependencyError::Unavailable(failure.to_string()))?;
+                Err(error)
+            }
         }
-        Ok(receipt)
+    }
+
+    async fn remove_templates(&self, image: &ImageId, persons: &[PersonId]) -> Result<(), DependencyError> {
+        if persons.is_empty() {
+            return Ok(());
+        }
+        let removed = self.0.ports.index.remove_photo(image, persons).await;
+        removed.map_err(|error| DependencyError::Unavailable(error.to_string()))
     }
 
     /// Applies the effects of such a commit: those of any photo, except that the variants are not new.
