@@ -84,3 +84,15 @@ fn a_repeated_redecision_keeps_templates_of_the_former_model_at_a_service() {
         vec![upload_of(4, &[C, B], false), upload(&[A, B], false), redecide(), Step::Remove { photo: 4 }, redecide()];
     assert_eq!(violations(Some(ServiceKind::Signatures), steps), Vec::<String>::new());
 }
+
+#[test]
+fn after_an_unmerge_each_person_has_a_template_at_a_service() {
+    let steps = vec![
+        upload_of(1, &[A], false),
+        upload_of(2, &[C], false),
+        Step::Merge { identity: 0 },
+        Step::Remove { photo: 1 },
+        Step::Unmerge { merge: 0 },
+    ];
+    assert_eq!(violations(Some(ServiceKind::Pixels), steps), Vec::<String>::new());
+}
