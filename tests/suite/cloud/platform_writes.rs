@@ -1,6 +1,6 @@
 //! The platform and two workers write to one table at the same time: neither overwrites attributes of the other.
 
-use std::{collections::HashMap, process::Stdio};
+use std::collections::HashMap;
 
 use async_trait::async_trait;
 use aws_sdk_dynamodb::types::AttributeValue;
@@ -10,7 +10,7 @@ use sparks_domain::Key;
 use sparks_engine::{Maintenance, Objects};
 use sparks_tests::platform_simulator::{PlatformHost, PlatformSimulator, run_beside_workers, seed};
 
-use super::account::{Account, BUCKET};
+use super::account::{Account, BUCKET, RunningWorker};
 
 /// An account as the simulated platform uses it.
 struct Cloud<'a> {
@@ -79,14 +79,11 @@ async fn check_actions_beside_two_workers(actions: usize) {
     let account = Account::new(&[]).await;
     let host = Cloud { account: &account, connection: account.emulator.connect().await };
     let mut platform = PlatformSimulator::start(seed(), &host).await;
-    let start = || account.command(["run"]).stderr(Stdio::null()).stdout(Stdio::null()).spawn().unwrap();
-    let mut workers = [start(), start()];
+    let workers = [RunningWorker::start(&account, []), RunningWorker::start(&account, [])];
     run_beside_workers(&mut platform, &host, actions).await;
     account.text(["run", "--drain"]);
-    for worker in &mut workers {
-        let pid = worker.id().to_string();
-        assert!(std::process::Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
-        assert!(worker.wait().unwrap().success());
+    for worker in workers {
+        worker.stop().await;
     }
     account.text(["run", "--drain"]);
     let dead_letters = account.lines(["dlq", "ls", "--json"]);

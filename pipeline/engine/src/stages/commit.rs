@@ -109,10 +109,11 @@ pub(super) async fn wait_after_outage(
     backoff: &mut impl Iterator<Item = Duration>,
     failure: Failure,
 ) -> Result<(), Failure> {
-    match failure.cause.may_be_outage() {
-        true => Ok(tokio::time::sleep(backoff.next().ok_or(failure)?).await),
-        false => Err(failure),
+    if !failure.cause.may_be_outage() {
+        return Err(failure);
     }
+    tokio::time::sleep(backoff.next().ok_or(failure)?).await;
+    Ok(())
 }
 
 /// Waits before the next attempt after a conflict. Fails when the attempts are used up.

@@ -97,7 +97,7 @@ impl CropChoice<'_> {
         let Pipeline { ports, .. } = self.0;
         let merges = ports.index.merges();
         let users = users_of_person(ports.store.as_ref(), person).await?;
-        let mut images: BTreeSet<ImageId> = users.iter().map(|user| ImageId::of_profile(user)).collect();
+        let mut images: BTreeSet<ImageId> = users.iter().map(ImageId::of_profile).collect();
         // The index of users may lag behind, too.
         for image in PersonPhotos(self.0).faces(person).await?.into_keys() {
             if PersonPhotos(self.0).is_shown_in(person, &image).await? {
