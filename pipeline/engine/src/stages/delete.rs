@@ -154,7 +154,9 @@ impl PhotoDeletion<'_> {
         state: Option<&PhotoState>,
         sent: Timestamp,
     ) -> Result<bool, Failure> {
-        let mut last = state.filter(|state| state.status != PhotoStatus::Deleted).map(|state| state.seq);
+        // Only a processed photo is known to have been uploaded again: its commit requires the row. A slow worker may have rejected the
+        // version that was being deleted.
+        let mut last = state.filter(|state| state.status == PhotoStatus::Processed).map(|state| state.seq);
         for _ in 0..MAX_VERSIONS {
             let Some(seq) = last else { return Ok(false) };
             let Some(recorded) = self.0.ports.store.event(image, seq).await? else { return Ok(false) };
