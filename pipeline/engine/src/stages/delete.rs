@@ -128,8 +128,8 @@ impl PhotoDeletion<'_> {
         }
     }
 
-    /// Returns whether the original was uploaded after the request was sent. The time of an object may be that of a copy, as in a restored data
-    /// folder: a version that was processed before was also uploaded before.
+    /// Returns whether the original was uploaded after the request was sent. The time of an object may be that of a copy, as in a
+    /// restored data folder: a version that was processed before was also uploaded before.
     async fn is_later_upload(
         &self,
         image: &ImageId,
