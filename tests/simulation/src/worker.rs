@@ -1,12 +1,18 @@
 //! A worker's life: start, receive until killed, start again.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use async_trait::async_trait;
 use sparks_domain::{Position, Projection};
 use sparks_engine::{
     Clock, Consumer, ConsumerConfig, CpuPool, CropLoader, EnrollmentMode, FaceIndex, GalleryIndex, LoopObserver,
-    Maintenance, NoMeter, Objects, Pipeline, PipelineConfig, Ports, PublishConfig, ReceiveLoop, RetryPolicy,
+    Maintenance, Meter, Objects, Pipeline, PipelineConfig, Ports, PublishConfig, ReceiveLoop, RetryClass, RetryPolicy,
     ServiceIndex, ServiceIndexConfig, Store, StoreError,
 };
 use tokio::sync::watch;
@@ -69,7 +75,7 @@ pub(crate) async fn pipeline(
         image_processor: Arc::new(SimulatedImageProcessor),
         analyzer: Arc::new(SimulatedAnalyzer { model }),
         publisher: Arc::new(world.publisher_for(name)),
-        meter: Arc::new(NoMeter),
+        meter: Arc::new(InFlightMeter { own: AtomicUsize::new(0), all: Arc::clone(&world.in_flight) }),
         clock,
     };
     let config = PipelineConfig {
@@ -126,5 +132,40 @@ struct Endless;
 impl LoopObserver for Endless {
     async fn is_done(&self) -> bool {
         false
+    }
+}
+
+/// Adds the messages that a worker has in flight to those of all workers, until it is killed.
+struct InFlightMeter {
+    own: AtomicUsize,
+    all: Arc<AtomicUsize>,
+}
+
+impl InFlightMeter {
+    fn set(&self, in_flight: usize) {
+        self.all.fetch_add(in_flight, Ordering::Relaxed);
+        self.all.fetch_sub(self.own.swap(in_flight, Ordering::Relaxed), Ordering::Relaxed);
+    }
+}
+
+impl Drop for InFlightMeter {
+    fn drop(&mut self) {
+        self.set(0);
+    }
+}
+
+impl Meter for InFlightMeter {
+    fn record_stage(&self, _: &'static str, _: Duration) {}
+
+    fn record_call(&self, _: &'static str) {}
+
+    fn record_request(&self, _: &'static str) {}
+
+    fn record_settlement(&self, _: &'static str) {}
+
+    fn record_retry(&self, _: RetryClass) {}
+
+    fn record_concurrency(&self, in_flight: usize, _: usize, _: usize) {
+        self.set(in_flight);
     }
 }

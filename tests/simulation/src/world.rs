@@ -4,7 +4,7 @@ use std::{
     collections::BTreeMap,
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -132,6 +132,8 @@ pub(crate) struct World {
     is_upgraded: AtomicBool,
     pub faces: Option<FaceService>,
     pub audit: Arc<Audit>,
+    /// The number of messages that workers process, those whose lease they have lost among them.
+    pub in_flight: Arc<AtomicUsize>,
     /// Held by an operator who decides all photos again.
     redecision: tokio::sync::Mutex<()>,
     is_redecision_incomplete: AtomicBool,
@@ -180,6 +182,7 @@ impl World {
             is_upgraded: AtomicBool::new(false),
             faces,
             audit,
+            in_flight: Arc::default(),
             redecision: tokio::sync::Mutex::default(),
             is_redecision_incomplete: AtomicBool::new(false),
         })
@@ -284,10 +287,10 @@ impl World {
         self.is_redecision_incomplete.store(!is_complete, Ordering::Relaxed);
     }
 
-    /// Waits until every message is settled, and lets the operator finish what faults interrupted. Returns the time when all
+    /// Waits until every message is settled and no worker is at work on one whose lease it has lost, and lets the operator finish what faults interrupted. Returns the time when all
     /// were settled.
     async fn settle(self: &Arc<Self>) -> Duration {
-        while !self.queue.is_empty() {
+        while !self.queue.is_empty() || self.in_flight.load(Ordering::Relaxed) > 0 {
             sleep(Duration::from_secs(1)).await;
         }
         let drained = self.story.elapsed();

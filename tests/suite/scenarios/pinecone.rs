@@ -27,7 +27,8 @@ fn four_workers_create_one_person_per_identity_of_300_photos() {
 
 fn check_four_workers(photos: usize, identities: usize) {
     let pinecone = Pinecone::start();
-    pinecone.server.set_lag(Duration::from_secs(2));
+    let lag = Duration::from_secs(2);
+    pinecone.server.set_lag(lag);
     let platform = Platform::new(photos, identities).with(pinecone.settings());
     let _workers = four_workers(&platform);
     check_outcome(&platform, identities);
@@ -37,7 +38,8 @@ fn check_four_workers(photos: usize, identities: usize) {
     assert!(count(&calls, "query") <= faces);
     assert!(calls.values().sum::<u64>() <= photos as u64 + faces + new_persons, "{calls:?}");
 
-    // Repeated messages only read whether all templates are enrolled.
+    // Repeated messages only read whether all templates are enrolled, once the index shows them.
+    std::thread::sleep(lag);
     platform.send(&(0..photos).step_by(7).map(|n| created(&Platform::image(n))).collect::<Vec<_>>());
     eventually("all messages are settled", || platform.unsettled() == 0);
     let calls = pinecone.take_calls();
