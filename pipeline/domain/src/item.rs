@@ -142,6 +142,11 @@ pub enum Mutation {
 }
 
 impl Mutation {
+    /// Changes nothing: a condition that the row exists.
+    pub fn require_row(key: Key) -> Self {
+        Self::Set { key, presence: Presence::Required, attributes: Attributes::new(), at_least: Attributes::new() }
+    }
+
     /// Returns whether the change applies only to an existing row.
     pub fn requires_row(&self) -> bool {
         matches!(self, Self::Set { presence: Presence::Required, .. } | Self::DeleteExisting { .. } | Self::Add { .. })

@@ -5,7 +5,11 @@ use std::sync::atomic::Ordering;
 use sparks_domain::{Event, ImageId, Lane, Merges, PersonId, Position, RecordedEvent, Seq, Timestamp, object_keys};
 
 use super::{Consolidator, MergeError, PAGE};
-use crate::{Checkpoint, Content, FaceSearch, Filter, ObjectsError, PutMode, Query, stages::PersonLifecycle};
+use crate::{
+    Checkpoint, Content, FaceSearch, Filter, ObjectsError, PutMode, Query,
+    stages::{PersonLifecycle, ProfileProcessor},
+    users::users_of_person,
+};
 
 const MAX_CROP_BYTES: u64 = 16 << 20;
 
@@ -72,6 +76,7 @@ impl Consolidator {
             report.changes += 1;
             self.move_crop(from, merges.is_absorbed(from)).await?;
             self.update_photos(tagged, &merges, report, progress).await?;
+            self.update_users(tagged).await?;
             if let Event::MergeUndone(undone) = event {
                 PersonLifecycle(&self.pipeline).after_unmerge(&[undone.into, undone.from]).await?;
             }
@@ -122,6 +127,15 @@ impl Consolidator {
                 None => return Ok(()),
             }
         }
+    }
+
+    /// Rewrites the rows of the users who are linked to this person. A merge relinks those whom it finds, but the index may not have
+    /// listed all of them yet.
+    async fn update_users(&self, person: PersonId) -> Result<(), MergeError> {
+        for user in users_of_person(self.store.as_ref(), person).await? {
+            ProfileProcessor(&self.pipeline).rewrite_user(&user).await?;
+        }
+        Ok(())
     }
 
     /// Moves the crop of a merged person out of the public folder, or back after an unmerge.

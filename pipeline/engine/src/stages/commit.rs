@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use backon::{BackoffBuilder, ExponentialBuilder};
 use sparks_domain::{
-    Command, Event, ImageId, PhotoProcessed, PhotoState, PhotoStatus, ProjectionContext, RecordedEvent, Refusal, decide,
+    Command, Event, ImageId, Key, Mutation, PhotoProcessed, PhotoState, PhotoStatus, ProjectionContext, RecordedEvent,
+    Refusal, decide,
 };
 
 use super::{Outcome, earlier_versions::EarlierVersions, notify::Notifier, outcome::RejectedPhoto};
@@ -61,10 +62,16 @@ impl Committer<'_> {
     /// Commits the rejection of a photo.
     pub async fn reject(&self, rejected: RejectedPhoto) -> Result<Outcome, Failure> {
         let RejectedPhoto { image, uploader, source, state, reason } = rejected;
+        let owner = uploader.clone();
         let command = Command::Reject { image_id: image.clone(), uploader, source, reason: reason.clone() };
         match decide(state.as_ref(), command, &self.0.config.policy) {
             Ok(events) => {
-                let receipt = self.commit(&self.prepare(&image, state.as_ref(), events)).await?;
+                let mut commit = self.prepare(&image, state.as_ref(), events);
+                if state.is_some_and(|state| state.status == PhotoStatus::Deleted) {
+                    // Uploaded again, if the row exists: the reader may have seen a row that the deletion has removed since.
+                    commit.mutations.push(Mutation::require_row(Key::image(&image, &owner)));
+                }
+                let receipt = self.commit(&commit).await?;
                 Notifier(self.0).publish(receipt.events(), None).await?;
                 Ok(Outcome::Rejected(reason))
             }

@@ -15,8 +15,9 @@ use super::{
 };
 use crate::{Commit, CommitError, Failure, PersonStatus, PhotoGuard, Pipeline, photo_rows::PhotoRows};
 
-/// The number of earlier versions whose persons are considered: enough to find those of versions whose effects a crash prevented.
-pub(super) const MAX_VERSIONS: usize = 8;
+/// The number of earlier versions whose effects are repeated: enough to find all that a crash prevented. Photos seldom have more than
+/// two.
+pub(super) const MAX_VERSIONS: usize = 32;
 
 /// Replaces earlier versions.
 pub(super) struct EarlierVersions<'a>(pub &'a Pipeline);

@@ -52,6 +52,11 @@ impl PersonLifecycle<'_> {
         }
         let index = &self.0.ports.index;
         index.refresh().await?;
+        let merges = index.merges();
+        // A crash may have left the crop of a person who was merged while it was stored.
+        let merged =
+            persons.iter().flat_map(|person| merges.aliases(*person)).filter(|alias| merges.is_absorbed(*alias));
+        self.remove_crops_of_merged(&Vec::from_iter(merged.collect::<BTreeSet<_>>())).await?;
         for person in index.merges().all_current(persons) {
             match index.person_status(person) {
                 PersonStatus::Known(known) => {

@@ -3,8 +3,8 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use sparks_domain::{
-    DetectedFace, Event, FaceId, ImageId, Key, PersonId, PhotoState, PhotoStatus, ProfileProcessed, ProjectionContext,
-    RecordedEvent, SourceObject, Verdict,
+    DetectedFace, Email, Event, FaceId, ImageId, Key, PersonId, PhotoState, PhotoStatus, ProfileProcessed,
+    ProjectionContext, RecordedEvent, SourceObject, Verdict,
 };
 
 use super::{
@@ -148,28 +148,11 @@ impl ProfileProcessor<'_> {
         source: PixelSource,
         is_fresh: bool,
     ) -> Result<(), Failure> {
-        let Pipeline { ports, config, .. } = self.0;
+        let Pipeline { ports, .. } = self.0;
         ports.index.refresh().await?;
         let Some((face, person)) = profile.face.as_ref().zip(profile.person()) else { return Ok(()) };
-        let mut merges = ports.index.merges();
-        let mut is_outdated = !is_fresh || merges.aliases(person).len() > 1;
-        while is_outdated {
-            let before = ports.store.photo(&profile.image_id).await?;
-            if !is_projected(before.as_ref(), recorded) {
-                return Ok(());
-            }
-            let guard = PhotoGuard { image: profile.image_id.clone(), before };
-            let context = ProjectionContext::new(recorded.when, &merges);
-            let mutations = config.projection.project(&recorded.event, &context);
-            let commit = Commit { mutations, ..Commit::without_events(recorded.when, Some(guard)) };
-            match ports.store.commit(&commit).await {
-                Ok(_) | Err(CommitError::PhotoMoved | CommitError::RowMissing(_)) => {}
-                Err(error) => return Err(error.into()),
-            }
-            // A merge or unmerge that was recorded meanwhile did not see this row.
-            ports.index.refresh().await?;
-            let written = std::mem::replace(&mut merges, ports.index.merges());
-            is_outdated = merges != written;
+        if (!is_fresh || ports.index.merges().aliases(person).len() > 1) && !self.write_user(recorded).await? {
+            return Ok(());
         }
         let identified = IdentifiedFace {
             person,
@@ -193,6 +176,43 @@ impl ProfileProcessor<'_> {
         }
         let removed = RemovedFaces { image: &profile.image_id, before: profile.first_face.into() };
         EarlierVersions(self.0).release(&removed, &earlier).await
+    }
+
+    /// Writes the row of this user again, from their profile picture, if they have one.
+    pub async fn rewrite_user(&self, email: &Email) -> Result<(), Failure> {
+        let (store, image) = (&self.0.ports.store, ImageId::of_profile(email));
+        let Some(state) = store.photo(&image).await? else { return Ok(()) };
+        let Some(seq) = state.projected_seq else { return Ok(()) };
+        if let Some(recorded) = store.event(&image, seq).await? {
+            self.write_user(&recorded).await?;
+        }
+        Ok(())
+    }
+
+    /// Writes the USER row that this event about a profile picture implies, again until no merge or unmerge was recorded meanwhile: one
+    /// that was recorded before did not see the row. Returns whether the event is still the one behind the row.
+    async fn write_user(&self, recorded: &RecordedEvent) -> Result<bool, Failure> {
+        let Pipeline { ports, config, .. } = self.0;
+        let Some(image) = recorded.event.image() else { return Ok(false) };
+        loop {
+            let merges = ports.index.merges();
+            let before = ports.store.photo(image).await?;
+            if !is_projected(before.as_ref(), recorded) {
+                return Ok(false);
+            }
+            let guard = PhotoGuard { image: image.clone(), before };
+            let context = ProjectionContext::new(recorded.when, &merges);
+            let mutations = config.projection.project(&recorded.event, &context);
+            let commit = Commit { mutations, ..Commit::without_events(recorded.when, Some(guard)) };
+            match ports.store.commit(&commit).await {
+                Ok(_) | Err(CommitError::PhotoMoved | CommitError::RowMissing(_)) => {}
+                Err(error) => return Err(error.into()),
+            }
+            ports.index.refresh().await?;
+            if ports.index.merges() == merges {
+                return Ok(true);
+            }
+        }
     }
 
     /// Returns the persons that the user's earlier pictures were identified as: a failure may have prevented the effects of any of them.
