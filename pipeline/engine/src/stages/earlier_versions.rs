@@ -63,7 +63,8 @@ impl EarlierVersions<'_> {
         self.repeat_effects(image, state.map(|state| state.seq)).await
     }
 
-    /// Publishes this event about a photo and those before it again, and makes missing crops of persons that they allocated. A worker
+    /// Publishes this event about a photo and those before it again, and makes missing crops of persons that they allocated, or
+    /// removes those of persons who are forgotten. A worker
     /// may have died right after the commit of a version; when the message about it is delivered again, a later version or a
     /// deletion may have been committed, whose effects are its own.
     pub async fn repeat_effects(&self, image: &ImageId, mut last: Option<Seq>) -> Result<(), Failure> {
@@ -86,9 +87,12 @@ impl EarlierVersions<'_> {
             _ => None,
         });
         for person in new_persons.collect::<BTreeSet<_>>() {
-            let is_known = matches!(ports.index.person_status(person), PersonStatus::Known(_));
-            if is_known && ports.objects.head(&object_keys::crop(person)).await?.is_none() {
-                PersonLifecycle(self.0).replace_crop(person).await?;
+            let has_crop = ports.objects.head(&object_keys::crop(person)).await?.is_some();
+            match ports.index.person_status(person) {
+                PersonStatus::Known(_) if !has_crop => PersonLifecycle(self.0).replace_crop(person).await?,
+                // A worker that was slow, and died before it noticed, has stored the crop since.
+                PersonStatus::Forgotten(_) if has_crop => PersonLifecycle(self.0).after_forgetting(person).await?,
+                _ => {}
             }
         }
         Ok(())

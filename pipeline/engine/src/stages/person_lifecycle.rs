@@ -61,8 +61,11 @@ impl PersonLifecycle<'_> {
             match index.person_status(person) {
                 PersonStatus::Known(known) => {
                     let is_forgotten = self.forget(person).await?;
-                    let lost_its_crop = removed.contains(&known.face);
-                    if !is_forgotten && (lost_its_crop || !self.replacement_templates(person, None).await?.is_empty()) {
+                    let needs_crop = removed.contains(&known.face)
+                        || !self.replacement_templates(person, None).await?.is_empty()
+                        // A failure may have prevented that a late enrollment was replaced.
+                        || index.template_count(person).await? > Some(1);
+                    if !is_forgotten && needs_crop {
                         self.replace_crop(person).await?;
                     }
                     if !is_forgotten && index.is_paid() {
@@ -231,7 +234,7 @@ impl PersonLifecycle<'_> {
 
     /// Removes the crops, templates and remaining signatures of a forgotten person, unless a photo of them was committed meanwhile:
     /// then reinstates them.
-    async fn after_forgetting(&self, person: PersonId) -> Result<(), Failure> {
+    pub(super) async fn after_forgetting(&self, person: PersonId) -> Result<(), Failure> {
         let Pipeline { ports, .. } = self.0;
         let photos = PersonPhotos(self.0);
         self.remove_crops(person).await?;
