@@ -1,6 +1,10 @@
 //! Hundreds of messages, some duplicated, some malformed, some about photos deleted meanwhile, and workers killed at random.
 
-use std::{collections::BTreeSet, thread::sleep, time::Duration};
+use std::{
+    collections::BTreeSet,
+    thread::sleep,
+    time::{Duration, Instant},
+};
 
 use crate::{
     ground_truth::identity_count,
@@ -50,10 +54,15 @@ fn check(load: &Load) {
     platform.send(&messages);
 
     let mut workers: Vec<Worker> = (0..3).map(|_| platform.worker(&[])).collect();
-    let mut kills = 0;
+    // A worker is killed every second, and on a fast machine after every tenth of the messages.
+    let (mut kills, mut last_kill, mut unsettled) = (0, Instant::now(), messages.len() as u64);
     within(Duration::from_secs(300), "all messages are settled", &mut || {
-        sleep(Duration::from_secs(1));
-        if platform.unsettled() > 0 {
+        sleep(Duration::from_millis(50));
+        let now = platform.unsettled();
+        let is_time = last_kill.elapsed() >= Duration::from_secs(1)
+            || unsettled.saturating_sub(now) >= messages.len() as u64 / 10;
+        if now > 0 && is_time {
+            (last_kill, unsettled) = (Instant::now(), now);
             let victim = random.usize(..workers.len());
             workers[victim].process.kill().unwrap();
             workers[victim] = platform.worker(&[]);
