@@ -287,8 +287,8 @@ impl World {
         self.is_redecision_incomplete.store(!is_complete, Ordering::Relaxed);
     }
 
-    /// Waits until every message is settled and no worker is at work on one whose lease it has lost, and lets the operator finish what faults interrupted. Returns the time when all
-    /// were settled.
+    /// Waits until every message is settled and no worker processes one whose lease it has lost, and lets the operator finish what
+    /// faults interrupted. Returns the time when all were settled.
     async fn settle(self: &Arc<Self>) -> Duration {
         while !self.queue.is_empty() || self.in_flight.load(Ordering::Relaxed) > 0 {
             sleep(Duration::from_secs(1)).await;

@@ -129,8 +129,8 @@ impl Consolidator {
         }
     }
 
-    /// Rewrites the rows of the users who are linked to this person. A merge relinks those whom it finds, but the index may not have
-    /// listed all of them yet.
+    /// Rewrites the rows of the users who are linked to this person. A merge relinks the users that the index lists at that time
+    /// (eventual consistency).
     async fn update_users(&self, person: PersonId) -> Result<(), MergeError> {
         for user in users_of_person(self.store.as_ref(), person).await? {
             ProfileProcessor(&self.pipeline).rewrite_user(&user).await?;

@@ -79,7 +79,12 @@ impl Committer<'_> {
                 EarlierVersions(self.0).repeat_last_effects(&image).await?;
                 Ok(Outcome::Rejected(reason))
             }
-            Err(refusal) => Ok(outcome_of(&refusal)),
+            Err(refusal) => {
+                if let Refusal::Outdated(_) = refusal {
+                    EarlierVersions(self.0).repeat_last_effects(&image).await?;
+                }
+                Ok(outcome_of(&refusal))
+            }
         }
     }
 }

@@ -63,10 +63,9 @@ impl EarlierVersions<'_> {
         self.repeat_effects(image, state.map(|state| state.seq)).await
     }
 
-    /// Publishes this event about a photo and those before it again, and makes missing crops of persons that they allocated, or
-    /// removes those of persons who are forgotten. A worker
-    /// may have died right after the commit of a version; when the message about it is delivered again, a later version or a
-    /// deletion may have been committed, whose effects are its own.
+    /// Publishes this event about a photo and those before it again, makes missing crops of persons that they allocated, and removes
+    /// crops of those who are forgotten. A worker may have died right after the commit of a version; when the message about it is
+    /// delivered again, a later version or a deletion may have been committed, whose effects are its own.
     pub async fn repeat_effects(&self, image: &ImageId, mut last: Option<Seq>) -> Result<(), Failure> {
         for _ in 0..MAX_VERSIONS {
             let Some(seq) = last else { return Ok(()) };

@@ -60,15 +60,17 @@ impl PersonLifecycle<'_> {
         for person in index.merges().all_current(persons) {
             match index.person_status(person) {
                 PersonStatus::Known(known) => {
-                    let is_forgotten = self.forget(person).await?;
-                    let needs_crop = removed.contains(&known.face)
+                    if self.forget(person).await? {
+                        continue;
+                    }
+                    // More than one template at Rekognition: a failure prevented that a late enrollment was replaced.
+                    if removed.contains(&known.face)
                         || !self.replacement_templates(person, None).await?.is_empty()
-                        // A failure may have prevented that a late enrollment was replaced.
-                        || index.template_count(person).await? > Some(1);
-                    if !is_forgotten && needs_crop {
+                        || index.template_count(person).await? > Some(1)
+                    {
                         self.replace_crop(person).await?;
                     }
-                    if !is_forgotten && index.is_paid() {
+                    if index.is_paid() {
                         // A crash may have prevented the enrollment of faces that became templates.
                         self.enroll_templates(&PersonPhotos(self.0).members(person)).await?;
                     }

@@ -31,11 +31,7 @@ impl PhotoProcessor<'_> {
     /// Processes a photo. A rejection is a decision, too, and is committed like any other.
     pub async fn process(&self, photo: PhotoRef, slot: &ArrivalSlot) -> Result<Outcome, Failure> {
         let image = photo.image.clone();
-        let result = match self.presume_new_then_verify(photo, slot).await {
-            Err(StageError::Rejected(rejected)) => Committer(self.0).reject(*rejected).await.map_err(StageError::from),
-            result => result,
-        };
-        match result {
+        match self.presume_new_then_verify(photo, slot).await {
             Ok(Outcome::Deleted) | Err(StageError::Deleted) => {
                 // First: if this fails after the lease was lost, nobody repeats it.
                 let outcome = PhotoDeletion(self.0).remove_leftover_variants(&image).await?;
@@ -47,7 +43,8 @@ impl PhotoProcessor<'_> {
                 Ok(Outcome::Outdated)
             }
             Ok(outcome) => Ok(outcome),
-            Err(StageError::Rejected(_) | StageError::Moved) => Err(CommitError::PhotoMoved.into()),
+            Err(StageError::Rejected(rejected)) => Committer(self.0).reject(*rejected).await,
+            Err(StageError::Moved) => Err(CommitError::PhotoMoved.into()),
             Err(StageError::Failed(failure)) => {
                 // The photo may have been deleted before its variants were stored, and the lease lost.
                 let state = self.0.ports.store.photo(&image).await;
