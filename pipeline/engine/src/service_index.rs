@@ -265,7 +265,11 @@ impl ServiceIndex {
         let faces: Vec<FaceId> = enrollments.iter().map(|enrollment| enrollment.face.clone()).collect();
         let stored = self.store.signatures(&faces).await?;
         let with_signature = |enrollment: &Enrollment| {
-            let stored = stored.iter().find(|stored| stored.face == enrollment.face)?;
+            // This worker may be slow: the face may be another person's by now, or no template.
+            let is_current = |stored: &&StoredFace| {
+                stored.face == enrollment.face && stored.template && stored.person == Some(enrollment.person)
+            };
+            let stored = stored.iter().find(is_current)?;
             let (model, signature) = (stored.model.clone(), Some(stored.signature.clone()));
             Some(Enrollment { probe: Probe { model, signature, ..enrollment.probe.clone() }, ..enrollment.clone() })
         };
@@ -372,15 +376,16 @@ impl FaceEnrollment for ServiceIndex {
             let probe = Probe { pixels, bounds, others, model: stored.model, signature: Some(stored.signature) };
             Some(Enrollment { person: stored.person?, face: stored.face, is_first: false, probe })
         };
-        let mut stored = self.store.signatures(faces).await?;
+        let mut faces = faces.to_vec();
         loop {
-            let enrollments: Vec<Enrollment> = stored.iter().cloned().filter_map(enrollment).collect();
+            let stored = self.store.signatures(&faces).await?;
+            let enrollments: Vec<Enrollment> = stored.into_iter().filter_map(enrollment).collect();
             if enrollments.is_empty() {
                 return Ok(());
             }
             self.collection.enroll(&enrollments, true).await?;
             // Where a photo was deleted or decided again meanwhile, that did not see these templates.
-            let left: Vec<StoredFace> = self.store.signatures(faces).await?;
+            let left: Vec<StoredFace> = self.store.signatures(&faces).await?;
             let is_gone = |enrollment: &&Enrollment| {
                 !left.iter().any(|face| face.face == enrollment.face && face.person == Some(enrollment.person))
             };
@@ -388,11 +393,14 @@ impl FaceEnrollment for ServiceIndex {
             if gone.is_empty() {
                 return Ok(());
             }
-            for Enrollment { person, face, .. } in gone {
+            for Enrollment { person, face, .. } in &gone {
                 self.collection.remove_photo(&face.image, &[*person]).await?;
             }
-            // Other templates from these photos were removed as well.
-            stored = left;
+            // Other templates from these photos were removed as well, such as those of a version decided meanwhile.
+            let persons: Vec<PersonId> = gone.iter().map(|enrollment| enrollment.person).collect();
+            let decided = self.store.faces_of(&persons).await?.into_iter().map(|decided| decided.kept);
+            let left = decided.filter(|kept| kept.template && gone.iter().any(|gone| gone.face.image == kept.face.image));
+            faces = left.map(|kept| kept.face).collect();
         }
     }
 

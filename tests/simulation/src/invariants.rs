@@ -22,7 +22,7 @@ use crate::{
 
 /// Returns every violated invariant.
 pub(crate) async fn violations(world: &World) -> Vec<String> {
-    let mut found = Violations { world, list: Vec::new(), people: PersonRegistry::default() };
+    let mut found = Violations { world, list: Vec::new(), people: PersonRegistry::default(), merged: BTreeSet::new() };
     found.read_log();
     found.check_settlements();
     found.check_photos().await;
@@ -39,6 +39,8 @@ struct Violations<'a> {
     world: &'a World,
     list: Vec<String>,
     people: PersonRegistry,
+    /// Every person who was ever merged with another, also where the merge was undone or one of them is forgotten.
+    merged: BTreeSet<PersonId>,
 }
 
 impl Violations<'_> {
@@ -67,6 +69,9 @@ impl Violations<'_> {
                 && recorded.event.image().is_some_and(|image| newest.get(image) != Some(&recorded.seq));
             let is_published = !is_photo || is_superseded || published.contains(&recorded.id.to_string());
             self.require(is_published, || format!("{} was not published", recorded.id));
+            if let Event::PersonsMerged(merge) = &recorded.event {
+                self.merged.extend([merge.into, merge.from]);
+            }
             if recorded.event.is_identity() {
                 self.people.evolve(&recorded.event, recorded.when);
             }
@@ -180,7 +185,7 @@ impl Violations<'_> {
                 });
                 models.insert((*look, face.model.clone()));
                 let first = *persons.entry(*look).or_insert(current);
-                self.require(may_share_look(&merges, first, current), || {
+                self.require(self.may_share_look(first, current), || {
                     format!("look {look} is both {first} and {current} (in {image})")
                 });
             }
@@ -197,7 +202,7 @@ impl Violations<'_> {
             let first = *persons.entry(look).or_insert(current);
             // Profile pictures are not decided again, so that another model may have given their look another person.
             let is_comparable = models.contains(&(look, face.model));
-            self.require(!is_comparable || may_share_look(&merges, first, current), || {
+            self.require(!is_comparable || self.may_share_look(first, current), || {
                 format!("look {look} is both {first} and {current} (of {email})")
             });
         }
@@ -337,6 +342,13 @@ impl Violations<'_> {
         }
     }
 
+    /// Returns whether two persons may have the same look: one of them was ever merged. After an unmerge, faces decided in between stay
+    /// with the person they were decided to be. Merged persons have two looks, and lose the template of one with its photo, while a
+    /// worker still matches by it until it restarts.
+    fn may_share_look(&self, a: PersonId, b: PersonId) -> bool {
+        a == b || self.merged.contains(&a) || self.merged.contains(&b)
+    }
+
     /// The table is what the log projects.
     async fn check_table(&mut self) {
         let (store, clock) = (Arc::new(self.world.store.clone()), Arc::new(self.world.clock.clone()));
@@ -351,11 +363,4 @@ impl Violations<'_> {
 /// Returns whether the face of a profile picture was ambiguous.
 fn is_ambiguous(profile: &ProfileProcessed) -> bool {
     profile.face.as_ref().is_some_and(|face| face.verdict == Verdict::Ambiguous)
-}
-
-/// Returns whether two persons may have the same look: one of them was ever merged. After an unmerge, faces decided in between stay with
-/// the person they were decided to be. Merged persons have two looks, and lose the template of one with its photo, while a worker still
-/// matches by it until it restarts.
-fn may_share_look(merges: &sparks_domain::Merges, a: PersonId, b: PersonId) -> bool {
-    a == b || [a, b].iter().any(|person| merges.aliases(*person).len() > 1)
 }

@@ -137,8 +137,11 @@ impl PhotoDeletion<'_> {
         original: &ObjectInfo,
         sent: Timestamp,
     ) -> Result<bool, Failure> {
+        if self.is_committed_before(image, state, sent).await? {
+            return Ok(true);
+        }
         if original.modified <= sent {
-            return self.is_committed_before(image, state, sent).await;
+            return Ok(false);
         }
         let processed = state.filter(|s| s.status != PhotoStatus::Deleted && s.version == original.version);
         let Some(state) = processed else { return Ok(true) };
@@ -147,7 +150,7 @@ impl PhotoDeletion<'_> {
     }
 
     /// Returns whether this request, or a later one, was committed already and the photo uploaded again since: a redelivered request does
-    /// not concern the new upload. The times of objects do not always tell, as S3 has them in whole seconds.
+    /// not concern the new upload. Times do not always tell: S3 has those of objects in whole seconds, and clocks of workers differ.
     async fn is_committed_before(
         &self,
         image: &ImageId,
@@ -323,8 +326,9 @@ impl PhotoDeletion<'_> {
     /// Removes the photo's templates at a service, and forgets persons without another photo.
     async fn update_persons(&self, event: &PhotoDeleted) -> Result<(), Failure> {
         let Pipeline { ports, .. } = self.0;
-        // Those of earlier versions, too: a crash may have prevented the effects of the last one.
-        let earlier = EarlierVersions(self.0).persons(&event.image_id, event.follows, &event.version).await?;
+        // Those of earlier decisions, too: a crash may have prevented the effects of the last one, and redecide leaves signatures of
+        // another model.
+        let earlier = EarlierVersions(self.0).persons(&event.image_id, event.follows, None).await?;
         let persons: BTreeSet<PersonId> = event.persons.iter().copied().chain(earlier).collect();
         let persons: Vec<PersonId> = persons.into_iter().collect();
         if !persons.is_empty() {

@@ -101,7 +101,7 @@ impl EarlierVersions<'_> {
     /// a crop that shows a face of an earlier version is replaced. Safe to repeat.
     pub async fn release_persons(&self, photo: &PhotoProcessed) -> Result<(), Failure> {
         let Pipeline { ports, .. } = self.0;
-        let persons = self.persons(&photo.image_id, photo.follows, &photo.source.version).await?;
+        let persons = self.persons(&photo.image_id, photo.follows, Some(&photo.source.version)).await?;
         if persons.is_empty() {
             return Ok(());
         }
@@ -171,12 +171,12 @@ impl EarlierVersions<'_> {
         PersonLifecycle(self.0).enroll_templates(persons).await
     }
 
-    /// Returns the persons of versions other than this one, from this event about the photo back to its last deletion.
+    /// Returns the persons of versions other than this one, if any, from this event about the photo back to its last deletion.
     pub async fn persons(
         &self,
         image: &ImageId,
         mut follows: Option<Seq>,
-        version: &str,
+        version: Option<&str>,
     ) -> Result<Vec<PersonId>, Failure> {
         let (mut persons, mut of_version, mut versions) = (BTreeSet::new(), Vec::new(), 0);
         while let Some(seq) = follows.filter(|_| versions < MAX_VERSIONS) {
@@ -185,7 +185,7 @@ impl EarlierVersions<'_> {
                 Event::PhotoProcessed(earlier) => {
                     of_version.extend(earlier.persons());
                     // A photo that was only decided again, such as by `sparks redecide`, has no earlier version there.
-                    if earlier.source.version != version {
+                    if version != Some(earlier.source.version.as_str()) {
                         persons.extend(of_version.drain(..));
                         versions += 1;
                     }

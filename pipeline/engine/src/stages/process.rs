@@ -8,14 +8,14 @@ use std::{
 };
 
 use sparks_domain::{
-    Email, Event, IdentificationInput, IdentityHead, ImageId, PhotoState, PhotoStatus, Rejection, SourceObject, decide,
-    object_keys,
+    Email, Event, Face, IdentificationInput, IdentityHead, ImageId, PhotoState, PhotoStatus, Rejection, SourceObject,
+    Verdict, decide, object_keys,
 };
 
 use super::{
     Outcome,
     analyze::AnalyzedPhoto,
-    commit::{Committer, MAX_CONFLICT_DELAY, conflict_backoff, outcome_of, wait_after_conflict},
+    commit::{Committer, MAX_CONFLICT_DELAY, conflict_backoff, outcome_of, wait_after_conflict, wait_after_outage},
     delete::PhotoDeletion,
     earlier_versions::EarlierVersions,
     effects::Effects,
@@ -24,13 +24,16 @@ use super::{
 };
 use crate::{ArrivalSlot, Commit, CommitError, Failure, PhotoRef, Pipeline, SearchResult, variant_store::StoredPair};
 
+/// The time for which a worker is sure of its lease on a message.
+const LEASED: Duration = Duration::from_secs(10);
+
 /// Processes one photo.
 pub(crate) struct PhotoProcessor<'a>(pub &'a Pipeline);
 
 impl PhotoProcessor<'_> {
     /// Processes a photo. A rejection is a decision, too, and is committed like any other.
     pub async fn process(&self, photo: PhotoRef, slot: &ArrivalSlot) -> Result<Outcome, Failure> {
-        let image = photo.image.clone();
+        let (image, began) = (photo.image.clone(), tokio::time::Instant::now());
         match self.presume_new_then_verify(photo, slot).await {
             Ok(Outcome::Deleted) | Err(StageError::Deleted) => {
                 // First: if this fails after the lease was lost, nobody repeats it.
@@ -46,12 +49,21 @@ impl PhotoProcessor<'_> {
             Err(StageError::Rejected(rejected)) => Committer(self.0).reject(*rejected).await,
             Err(StageError::Moved) => Err(CommitError::PhotoMoved.into()),
             Err(StageError::Failed(failure)) => {
-                // The photo may have been deleted before its variants were stored, and the lease lost.
-                let state = self.0.ports.store.photo(&image).await;
-                if matches!(state, Ok(Some(state)) if state.status == PhotoStatus::Deleted) {
-                    PhotoDeletion(self.0).remove_leftover_variants(&image).await?;
+                // The photo may have been deleted before its variants were stored, and the lease lost: then nobody repeats this.
+                let mut backoff = conflict_backoff();
+                loop {
+                    match self.0.ports.store.photo(&image).await {
+                        Ok(Some(state)) if state.status == PhotoStatus::Deleted => {
+                            PhotoDeletion(self.0).remove_leftover_variants(&image).await?;
+                        }
+                        Err(error) if began.elapsed() > LEASED => {
+                            wait_after_outage(&mut backoff, error.into()).await?;
+                            continue;
+                        }
+                        Ok(_) | Err(_) => {}
+                    }
+                    return Err(failure);
                 }
-                Err(failure)
             }
         }
     }
@@ -115,11 +127,12 @@ impl PhotoProcessor<'_> {
         }
         let rendered = self.timed("render", self.render(fetched, &before)).await?;
         let analyzed = self.timed("analyze", self.analyze(rendered)).await?;
+        let decided = tokio::time::Instant::now();
         let outcome = self.timed("commit", self.search_decide_commit(&analyzed, slot)).await?;
         let Some(outcome) = outcome else { return Err(StageError::Moved) };
         match &outcome {
             Outcome::Committed(receipt) => {
-                self.timed("effects", effects.apply(receipt, analyzed.probes.pixels, has_variants)).await?;
+                self.timed("effects", effects.apply(receipt, analyzed.probes.pixels, has_variants, decided)).await?;
                 if let Some((photo, _)) = receipt.photo() {
                     EarlierVersions(self.0).release_persons(photo).await?;
                 }
@@ -155,6 +168,12 @@ impl PhotoProcessor<'_> {
                 Ok(events) => events,
                 Err(outcome) => return Ok(Some(outcome)),
             };
+            // Between a person who is being forgotten and the one that another worker has just allocated instead, for example.
+            if !is_refreshed && events.iter().any(is_ambiguous) {
+                self.0.ports.index.refresh().await?;
+                is_refreshed = true;
+                continue;
+            }
             let allocates_persons = events.iter().any(Event::is_identity);
             if allocates_persons && (!slot.is_next() || !is_refreshed && contention.delay().is_some()) {
                 slot.wait_until_next().await;
@@ -256,6 +275,16 @@ impl PhotoProcessor<'_> {
         let done = work.await;
         self.0.ports.meter.record_stage(stage, started.elapsed());
         done
+    }
+}
+
+/// Returns whether a face is ambiguous between two persons.
+fn is_ambiguous(event: &Event) -> bool {
+    let is_ambiguous = |face: &Face| face.verdict == Verdict::Ambiguous;
+    match event {
+        Event::PhotoProcessed(photo) => photo.faces.iter().any(is_ambiguous),
+        Event::ProfileProcessed(profile) => profile.face.iter().any(is_ambiguous),
+        _ => false,
     }
 }
 

@@ -6,12 +6,13 @@ use sparks_domain::{
     DetectedFace, Event, FaceId, IdentityHead, ImageId, PersonId, PhotoProcessed, PhotoRejected, PhotoState,
     RecordedEvent, Variant, Verdict,
 };
+use tokio::time::Instant;
 
 use super::{
     CommitReceipt,
     analyze::signatures,
     commit::Committer,
-    effects::{Effects, IdentifiedFace, identified_faces},
+    effects::{Attempt, Effects, IdentifiedFace, identified_faces},
     images::{Images, PixelSource},
     notify::Notifier,
     outcome::RejectedPhoto,
@@ -109,7 +110,7 @@ impl Reprocessor<'_> {
 
     /// Applies the effects of such a commit: those of any photo, except that the variants are not new.
     pub async fn apply_effects(&self, receipt: &CommitReceipt, pixels: Arc<Pixels>) -> Result<(), Failure> {
-        Effects(self.0).apply(receipt, pixels, true).await?;
+        Effects(self.0).apply(receipt, pixels, true, Instant::now()).await?;
         match receipt.photo() {
             Some((photo, _)) => self.restore_templates(photo).await,
             None => Ok(()),
@@ -123,7 +124,7 @@ impl Reprocessor<'_> {
         }
         if photo.faces.iter().any(|face| matches!(face.verdict, Verdict::NewPerson(_))) {
             let source = PixelSource::Pixels(Arc::clone(pixels));
-            Effects(self.0).enroll(&identified_faces(photo), source, false).await?;
+            Effects(self.0).enroll(&identified_faces(photo), source, Attempt::again()).await?;
         }
         self.restore_templates(photo).await
     }
