@@ -159,6 +159,10 @@ impl Violations<'_> {
         for (look, face) in photos.iter().flat_map(|(_, content, photo)| content.faces.iter().zip(&photo.faces)) {
             identified.entry(*look).or_default().extend(face.verdict.person().map(|person| merges.current(person)));
         }
+        let profiles = self.check_profiles();
+        for (_, look, _, person) in &profiles {
+            identified.entry(*look).or_default().insert(merges.current(*person));
+        }
         for (image, content, photo) in photos {
             let mut expected = BTreeSet::new();
             for (look, face) in content.faces.iter().zip(&photo.faces) {
@@ -192,7 +196,7 @@ impl Violations<'_> {
             let tags: BTreeSet<PersonId> = self.tags_of(&image);
             self.require(tags == expected, || format!("{image} is tagged {tags:?}, expected {expected:?}"));
         }
-        for (email, look, face, person) in self.check_profiles() {
+        for (email, look, face, person) in profiles {
             let current = merges.current(person);
             shown.insert(current);
             let first = *identities.entry(current).or_insert(look.identity);

@@ -20,7 +20,7 @@ pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; cha
 
 const OUTCOMES: [&str; 7] = ["committed", "already_committed", "rejected", "outdated", "deleted", "ignored", "profile"];
 const STAGES: [&str; 6] = ["look_up", "fetch", "render", "analyze", "commit", "effects"];
-const SETTLEMENTS: [&str; 5] = ["done", "retry", "wait", "release", "dead"];
+const SETTLEMENTS: [&str; 6] = ["done", "retry", "wait", "release", "dead", "lost"];
 
 /// Histogram buckets in seconds: from a lookup in memory to a photo that nearly reaches its timeout.
 const BUCKETS: [f64; 15] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0];

@@ -5,18 +5,18 @@
 mod circuit_breaker;
 mod concurrency_limit;
 mod in_flight;
-mod lease_extender;
+mod lease;
 mod receive_loop;
 
 use std::{sync::Arc, time::Duration};
 
 use sparks_domain::Timestamp;
-use tokio::sync::Mutex;
+use tokio::{sync::Mutex, time::Instant};
 use tracing::{Instrument, Span, field};
 
 pub use circuit_breaker::CircuitBreaker;
 use concurrency_limit::ConcurrencyLimit;
-use lease_extender::LeaseExtender;
+use lease::keep_lease;
 pub use receive_loop::{LastingOutage, LoopObserver, ReceiveLoop};
 
 use crate::{
@@ -49,6 +49,8 @@ pub struct ReceivedMessage {
     /// The message.
     pub delivery: Delivery,
     slot: ArrivalSlot,
+    /// Whether the reply of the queue took so long that the lease may have ended.
+    may_be_expired: bool,
 }
 
 /// A message that was processed and settled.
@@ -87,17 +89,34 @@ impl Consumer {
     /// Receives at most `most` messages. No other receive runs meanwhile, so that slots are in the order of the queue.
     pub async fn receive(&self, most: usize) -> Result<Vec<ReceivedMessage>, QueueError> {
         let order = self.arrival_order.lock().await;
+        let asked = Instant::now();
         let deliveries = self.queue.receive(most).await?;
-        Ok(deliveries.into_iter().map(|delivery| ReceivedMessage { delivery, slot: order.slot() }).collect())
+        let may_be_expired = asked.elapsed() > self.queue.wait_time() + self.config.visibility_timeout / 3;
+        let received = |delivery| ReceivedMessage { delivery, slot: order.slot(), may_be_expired };
+        Ok(deliveries.into_iter().map(received).collect())
     }
 
-    /// Parses, processes and settles one message.
+    /// Parses, processes and settles one message. Stops when the lease is lost: another worker processes the message then.
     pub async fn handle(&self, message: ReceivedMessage) -> Result<SettledMessage, QueueError> {
-        let ReceivedMessage { delivery, slot } = message;
+        let ReceivedMessage { delivery, slot, may_be_expired } = message;
         let span = tracing::info_span!("message", message_id = %delivery.id.0, receives = delivery.receives);
         async {
+            if may_be_expired && let Err(error) = self.queue.extend(&delivery).await {
+                return Ok(self.give_up(delivery, &error.to_string()));
+            }
             let processed = match parse_message(&delivery.body, &self.pipeline.config.bucket) {
-                Ok(requests) => self.process(delivery, requests, slot).await,
+                Ok(requests) => {
+                    let lost = keep_lease(self.queue.as_ref(), &delivery, self.config.visibility_timeout);
+                    let processed = tokio::select! {
+                        biased;
+                        reason = lost => Err(reason),
+                        processed = self.process(delivery.clone(), requests, slot) => Ok(processed),
+                    };
+                    match processed {
+                        Ok(processed) => processed,
+                        Err(reason) => return Ok(self.give_up(delivery, &reason)),
+                    }
+                }
                 Err(malformed) => {
                     drop(slot); // later messages need not wait for the queue
                     ProcessedMessage { delivery, result: Err(malformed.into()), span: Span::none() }
@@ -109,10 +128,15 @@ impl Consumer {
         .await
     }
 
-    /// Processes all requests of a message, in order, while its lease is extended. Requests that were processed before are found
-    /// committed. A failure does not keep the other requests from being processed, except where they would fail alike.
+    /// Records that a message is left to the worker that receives it next.
+    fn give_up(&self, delivery: Delivery, reason: &str) -> SettledMessage {
+        tracing::warn!(reason, "lease lost: stopped processing");
+        self.pipeline.ports.meter.record_settlement("lost");
+        SettledMessage { id: delivery.id, is_final: false, is_throttled: false }
+    }
+
+    /// Processes all requests of a message, in order. Requests that were processed before are found committed. A failure does not keep the other requests from being processed, except where they would fail alike.
     async fn process(&self, delivery: Delivery, requests: Vec<Request>, slot: ArrivalSlot) -> ProcessedMessage {
-        let lease = LeaseExtender::start(Arc::clone(&self.queue), delivery.clone(), self.config.visibility_timeout);
         let (mut result, mut failed_span) = (Ok(()), Span::none());
         for request in requests {
             let span = request_span(&request);
@@ -128,7 +152,7 @@ impl Consumer {
                 break;
             }
         }
-        drop((slot, lease));
+        drop(slot);
         ProcessedMessage { delivery, result, span: failed_span }
     }
 

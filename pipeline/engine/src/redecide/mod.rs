@@ -144,14 +144,16 @@ impl Redecision {
                     reprocessor.reject_again(rejected).await?;
                 }
                 reprocessor.complete_effects(before, &probes.pixels).await?;
-                reprocessor.enroll(before, &positions, &probes.pixels).await?;
+                reprocessor.enroll(before, decided.recorded.seq, &positions, &probes.pixels).await?;
             }
             Some(receipt) => {
                 if let Some(rejected) = decided.rejection.take() {
                     reprocessor.reject_again(rejected).await?;
                 }
                 reprocessor.apply_effects(receipt, Arc::clone(&probes.pixels)).await?;
-                reprocessor.enroll(now, &first_templates, &probes.pixels).await?;
+                if let Some((now, recorded)) = receipt.photo() {
+                    reprocessor.enroll(now, recorded.seq, &first_templates, &probes.pixels).await?;
+                }
             }
         }
         Ok(())

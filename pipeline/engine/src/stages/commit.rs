@@ -115,19 +115,6 @@ pub(crate) fn conflict_backoff() -> impl Iterator<Item = Duration> {
         .build()
 }
 
-/// Waits before the next attempt where a dependency failed, and returns any other failure. For what a worker must undo that has been so
-/// slow that it may have lost the lease: no redelivery repeats it.
-pub(super) async fn wait_after_outage(
-    backoff: &mut impl Iterator<Item = Duration>,
-    failure: Failure,
-) -> Result<(), Failure> {
-    if !failure.cause.may_be_outage() {
-        return Err(failure);
-    }
-    tokio::time::sleep(backoff.next().ok_or(failure)?).await;
-    Ok(())
-}
-
 /// Waits before the next attempt after a conflict. Fails when the attempts are used up.
 pub(crate) async fn wait_after_conflict(
     backoff: &mut impl Iterator<Item = Duration>,

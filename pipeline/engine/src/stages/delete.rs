@@ -9,7 +9,7 @@ use sparks_domain::{
 
 use super::{
     Outcome,
-    commit::{Committer, conflict_backoff, outcome_of, wait_after_conflict, wait_after_outage},
+    commit::{Committer, conflict_backoff, outcome_of, wait_after_conflict},
     earlier_versions::{EarlierVersions, MAX_VERSIONS},
     notify::Notifier,
     person_lifecycle::{PersonLifecycle, RemovedFaces},
@@ -62,20 +62,9 @@ impl PhotoDeletion<'_> {
         }
     }
 
-    /// Removes variants that a worker rendered while the photo was being deleted. A deletion removes the original first, so where
-    /// the original exists, the variants belong to a deletion in progress or to a new upload. Tried for some minutes: a worker that was
-    /// so slow may have lost the lease, and then nobody else would do it.
-    pub async fn remove_leftover_variants(&self, image: &ImageId) -> Result<Outcome, Failure> {
-        let mut backoff = conflict_backoff();
-        loop {
-            match self.try_remove_leftover_variants(image).await {
-                Ok(outcome) => return Ok(outcome),
-                Err(failure) => wait_after_outage(&mut backoff, failure).await?,
-            }
-        }
-    }
-
-    async fn try_remove_leftover_variants(&self, image: &ImageId) -> Result<Outcome, Failure> {
+    /// Removes what a worker stored while the photo was being deleted. A deletion removes the original first, so where the original
+    /// exists, variants belong to a deletion in progress or to a new upload.
+    pub async fn remove_leftovers(&self, image: &ImageId) -> Result<Outcome, Failure> {
         if Table(self.0).original(image).await?.is_none() {
             for key in object_keys::variants(image) {
                 self.0.ports.objects.delete(&key).await?;
@@ -85,6 +74,7 @@ impl PhotoDeletion<'_> {
                 EarlierVersions(self.0).repeat_last_effects(image).await?;
             }
         }
+        self.update_persons_of_deleted(image, self.0.ports.store.photo(image).await?).await?;
         Ok(Outcome::Deleted)
     }
 
@@ -274,6 +264,13 @@ impl PhotoDeletion<'_> {
         state: Option<PhotoState>,
         reason: String,
     ) -> Result<Outcome, Failure> {
+        self.update_persons_of_deleted(image, state).await?;
+        EarlierVersions(self.0).repeat_last_effects(image).await?;
+        Ok(Outcome::Ignored(reason))
+    }
+
+    /// Removes the tags and templates of a photo in this state, if it is deleted, and forgets persons without another photo.
+    async fn update_persons_of_deleted(&self, image: &ImageId, state: Option<PhotoState>) -> Result<(), Failure> {
         if let Some(state) = state.filter(|state| state.status == PhotoStatus::Deleted)
             && let Some(recorded) = self.0.ports.store.event(image, state.seq).await?
             && let Event::PhotoDeleted(event) = &recorded.event
@@ -281,8 +278,7 @@ impl PhotoDeletion<'_> {
             self.remove_leftover_taggings(image, state).await?;
             self.update_persons(event).await?;
         }
-        EarlierVersions(self.0).repeat_last_effects(image).await?;
-        Ok(Outcome::Ignored(reason))
+        Ok(())
     }
 
     /// Removes tags that are left of a deleted photo: those that do not fit into its transaction are removed after it, which a crash

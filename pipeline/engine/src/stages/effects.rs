@@ -3,18 +3,16 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
-    time::Duration,
 };
 
 use sparks_domain::{
     Event, FaceBox, FaceId, ImageId, Key, Mutation, PersonId, PhotoProcessed, PhotoStatus, Projection, RecordedEvent,
     Seq, Verdict, object_keys,
 };
-use tokio::time::Instant;
 
 use super::{
     CommitReceipt, Outcome,
-    commit::{conflict_backoff, wait_after_conflict, wait_after_outage},
+    commit::{conflict_backoff, wait_after_conflict},
     earlier_versions::EarlierVersions,
     images::{Images, PixelSource},
     notify::{Notifier, StoredVariants},
@@ -26,34 +24,6 @@ use crate::{
 
 /// Applies the effects of a commit: enrolls faces, stores crops, rewrites rows, publishes notifications.
 pub(crate) struct Effects<'a>(pub &'a Pipeline);
-
-/// One application of the effects of a commit.
-#[derive(Clone, Copy)]
-pub(super) struct Attempt {
-    /// Whether this worker has just made the commit, so that nothing is enrolled yet.
-    pub is_first: bool,
-    began: Instant,
-}
-
-impl Attempt {
-    /// The time within which no other worker is expected to receive the message.
-    const PROMPT: Duration = Duration::from_secs(5);
-
-    /// Returns the first attempt, of a decision that began then.
-    pub fn first(began: Instant) -> Self {
-        Self { is_first: true, began }
-    }
-
-    /// Returns a repetition, for example after a redelivery.
-    pub fn again() -> Self {
-        Self { is_first: false, began: Instant::now() }
-    }
-
-    /// Returns whether another worker may have received the message meanwhile, and have finished it.
-    fn is_late(self) -> bool {
-        self.began.elapsed() > Self::PROMPT
-    }
-}
 
 /// A face that is identified as a person.
 pub(super) struct IdentifiedFace {
@@ -90,21 +60,14 @@ pub(super) fn identified_faces(photo: &PhotoProcessed) -> Vec<IdentifiedFace> {
 
 impl Effects<'_> {
     /// Applies the effects of a commit just made. `has_variants`: another program rendered the variants and has published that.
-    /// `decided`: when the decision began.
-    pub async fn apply(
-        &self,
-        receipt: &CommitReceipt,
-        pixels: Arc<Pixels>,
-        has_variants: bool,
-        decided: Instant,
-    ) -> Result<(), Failure> {
+    pub async fn apply(&self, receipt: &CommitReceipt, pixels: Arc<Pixels>, has_variants: bool) -> Result<(), Failure> {
         let Some((photo, recorded)) = receipt.photo() else { return Ok(()) };
         let index = &self.0.ports.index;
         if !photo.faces.is_empty() {
             // A merge or an erasure that was committed since the decision did not see this photo, so the photo applies it.
             index.refresh().await?;
             self.follow_merges(photo).await?;
-            self.enroll_photo(photo, recorded.seq, PixelSource::Pixels(pixels), Attempt::first(decided)).await?;
+            self.enroll_photo(photo, recorded.seq, PixelSource::Pixels(pixels), true).await?;
         }
         let variants = (!has_variants).then_some(StoredVariants { photo, when: recorded.when });
         Notifier(self.0).publish(receipt.events(), variants).await
@@ -126,7 +89,6 @@ impl Effects<'_> {
         image: &ImageId,
         has_variants: bool,
     ) -> Result<Option<RecordedEvent>, Failure> {
-        let attempt = Attempt::again();
         let Some(recorded) = self.rewrite_all_rows(image).await? else { return Ok(None) };
         if let Event::PhotoProcessed(photo) = &recorded.event {
             let mut source = PixelSource::Object((&photo.variants.large).into());
@@ -137,7 +99,7 @@ impl Effects<'_> {
                     source = PixelSource::Lost;
                 }
             }
-            self.enroll_photo(photo, recorded.seq, source, attempt).await?;
+            self.enroll_photo(photo, recorded.seq, source, false).await?;
             EarlierVersions(self.0).release_persons(photo).await?;
             let variants = (!has_variants).then_some(StoredVariants { photo, when: recorded.when });
             Notifier(self.0).publish(std::slice::from_ref(&recorded), variants).await?;
@@ -152,33 +114,21 @@ impl Effects<'_> {
         photo: &PhotoProcessed,
         seq: Seq,
         source: PixelSource,
-        attempt: Attempt,
+        is_fresh: bool,
     ) -> Result<(), Failure> {
-        match self.enroll(&identified_faces(photo), source, attempt).await {
+        match self.enroll(&identified_faces(photo), source, is_fresh).await {
             Ok(false) => Ok(()),
-            Ok(true) => {
-                let mut backoff = conflict_backoff();
-                while let Err(failure) = self.undo_late_enrollment(photo, seq).await {
-                    wait_after_outage(&mut backoff, failure).await?;
-                }
-                Ok(())
-            }
+            Ok(true) => self.undo_late_enrollment(photo, seq).await,
             Err(failure) => {
-                // A part of it may be done. Once, as there may be an outage, in which the lease is kept; where it may be lost, nobody
-                // repeats this.
-                let mut backoff = conflict_backoff();
-                while let Err(undo_failure) = self.undo_late_enrollment(photo, seq).await {
-                    if !attempt.is_late() {
-                        break;
-                    }
-                    wait_after_outage(&mut backoff, undo_failure).await?;
-                }
+                // A part of it may be done.
+                let _ = self.undo_late_enrollment(photo, seq).await;
                 Err(failure)
             }
         }
     }
 
-    async fn undo_late_enrollment(&self, photo: &PhotoProcessed, seq: Seq) -> Result<(), Failure> {
+    /// Removes templates and crops of a photo that does not show these faces any more.
+    pub(super) async fn undo_late_enrollment(&self, photo: &PhotoProcessed, seq: Seq) -> Result<(), Failure> {
         let end = u32::from(photo.first_face) + photo.faces.len() as u32;
         let removed = match self.0.ports.store.photo(&photo.image_id).await? {
             Some(state) if state.status == PhotoStatus::Deleted => RemovedFaces::all(&photo.image_id),
@@ -190,12 +140,12 @@ impl Effects<'_> {
     }
 
     /// Enrolls these faces and stores the crops of new persons and of persons that were being forgotten. Returns whether anything
-    /// was stored or a service was called.
+    /// was stored or a service was called. `is_fresh`: the commit was just made, so that nothing is enrolled yet.
     pub(super) async fn enroll(
         &self,
         faces: &[IdentifiedFace],
         mut source: PixelSource,
-        attempt: Attempt,
+        is_fresh: bool,
     ) -> Result<bool, Failure> {
         let Pipeline { ports, .. } = self.0;
         let images = Images(self.0);
@@ -210,7 +160,7 @@ impl Effects<'_> {
             let is_crop_face = matches!(&status, PersonStatus::Known(known) if known.face == *face)
                 || (*is_new_person && current == *person);
             let is_missing =
-                is_crop_face && (attempt.is_first || ports.objects.head(&object_keys::crop(current)).await?.is_none());
+                is_crop_face && (is_fresh || ports.objects.head(&object_keys::crop(current)).await?.is_none());
             if (is_reinstated || is_missing) && !matches!(source, PixelSource::Lost) {
                 without_crop.insert(face);
             } else if is_crop_face {
@@ -218,7 +168,7 @@ impl Effects<'_> {
             }
         }
         // The crop is stored last: where it exists, everything before it was done.
-        let pixels = match attempt.is_first || !without_crop.is_empty() {
+        let pixels = match is_fresh || !without_crop.is_empty() {
             true => images.pixels(&mut source).await?,
             // A crash may have prevented the enrollment of further templates of known persons, which needs signatures alone.
             false => Arc::new(Pixels { width: 0, height: 0, rgb: Vec::new() }),
@@ -226,15 +176,13 @@ impl Effects<'_> {
         let is_wanted = |face: &&IdentifiedFace| face.template || without_crop.contains(&face.face);
         let enrollment = |face: &IdentifiedFace| face.enrollment(without_crop.contains(&face.face), &pixels);
         let enrollments: Vec<Enrollment> = faces.iter().filter(is_wanted).map(enrollment).collect();
-        let is_enrolled = ports.index.enroll(&enrollments, !attempt.is_first).await?;
+        let is_enrolled = ports.index.enroll(&enrollments, !is_fresh).await?;
         let mut pictured = Vec::new();
         for IdentifiedFace { person, bounds, .. } in faces.iter().filter(|face| without_crop.contains(&face.face)) {
             let (person, pixels) = (merges.current(*person), images.pixels(&mut source).await?);
             // Another worker may do the same with a redelivered message. The one that stores the crop last sees both templates.
-            let is_shared = ports.index.is_paid()
-                && (!attempt.is_first
-                    || attempt.is_late()
-                    || ports.objects.head(&object_keys::crop(person)).await?.is_some());
+            let is_shared =
+                ports.index.is_paid() && (!is_fresh || ports.objects.head(&object_keys::crop(person)).await?.is_some());
             images.store_crop(person, *bounds, pixels).await?;
             if is_shared {
                 with_crop.insert(person);
@@ -299,7 +247,9 @@ impl Effects<'_> {
     async fn missing_person_rows(&self, event: &Event) -> Result<Vec<Mutation>, Failure> {
         let Event::PhotoProcessed(photo) = event else { return Ok(Vec::new()) };
         let Pipeline { ports, .. } = self.0;
+        let merges = ports.index.merges();
         let new_persons = identified_faces(photo).into_iter().filter(|face| face.is_new_person).map(|face| face.person);
+        let new_persons = new_persons.filter(|person| !merges.is_absorbed(*person));
         let known = new_persons.filter_map(|person| match ports.index.person_status(person) {
             PersonStatus::Known(known) => Some((Key::person(person), Projection::restored_person_row(person, &known))),
             PersonStatus::Forgotten(_) | PersonStatus::Unknown => None,

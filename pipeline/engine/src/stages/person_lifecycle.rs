@@ -259,8 +259,8 @@ impl PersonLifecycle<'_> {
         }
     }
 
-    /// Removes the crops of persons who were merged into others while their crops were stored: the merge found none to move. Fails where
-    /// a merge was undone meanwhile, so that a repeat stores the crop again.
+    /// Removes the crops of persons who were merged into others while their crops were stored: the merge found none to move. Where a merge
+    /// was undone meanwhile, makes the crop again.
     pub(super) async fn remove_crops_of_merged(&self, persons: &[PersonId]) -> Result<(), Failure> {
         let Pipeline { ports, .. } = self.0;
         if persons.is_empty() {
@@ -276,10 +276,12 @@ impl PersonLifecycle<'_> {
             ports.objects.delete(&object_keys::crop(**person)).await?;
         }
         ports.index.refresh().await?;
-        match removed.iter().all(merged) {
-            true => Ok(()),
-            false => Err(CommitError::IdentityMoved.into()),
+        for person in removed.into_iter().filter(|person| !merged(person)) {
+            if matches!(ports.index.person_status(*person), PersonStatus::Known(_)) {
+                Box::pin(self.replace_crop(*person)).await?;
+            }
         }
+        Ok(())
     }
 
     /// Erases the signatures of a forgotten person in photos that do not show them. The event that forgets them is the mark of an

@@ -8,14 +8,14 @@ use std::{
 };
 
 use sparks_domain::{
-    Email, Event, Face, IdentificationInput, IdentityHead, ImageId, PhotoState, PhotoStatus, Rejection, SourceObject,
-    Verdict, decide, object_keys,
+    Email, Event, Face, IdentificationInput, IdentityHead, ImageId, PhotoState, Rejection, SourceObject, Verdict,
+    decide, object_keys,
 };
 
 use super::{
     Outcome,
     analyze::AnalyzedPhoto,
-    commit::{Committer, MAX_CONFLICT_DELAY, conflict_backoff, outcome_of, wait_after_conflict, wait_after_outage},
+    commit::{Committer, MAX_CONFLICT_DELAY, conflict_backoff, outcome_of, wait_after_conflict},
     delete::PhotoDeletion,
     earlier_versions::EarlierVersions,
     effects::Effects,
@@ -24,20 +24,16 @@ use super::{
 };
 use crate::{ArrivalSlot, Commit, CommitError, Failure, PhotoRef, Pipeline, SearchResult, variant_store::StoredPair};
 
-/// The time for which a worker is sure of its lease on a message.
-const LEASED: Duration = Duration::from_secs(10);
-
 /// Processes one photo.
 pub(crate) struct PhotoProcessor<'a>(pub &'a Pipeline);
 
 impl PhotoProcessor<'_> {
     /// Processes a photo. A rejection is a decision, too, and is committed like any other.
     pub async fn process(&self, photo: PhotoRef, slot: &ArrivalSlot) -> Result<Outcome, Failure> {
-        let (image, began) = (photo.image.clone(), tokio::time::Instant::now());
+        let image = photo.image.clone();
         match self.presume_new_then_verify(photo, slot).await {
             Ok(Outcome::Deleted) | Err(StageError::Deleted) => {
-                // First: if this fails after the lease was lost, nobody repeats it.
-                let outcome = PhotoDeletion(self.0).remove_leftover_variants(&image).await?;
+                let outcome = PhotoDeletion(self.0).remove_leftovers(&image).await?;
                 EarlierVersions(self.0).repeat_last_effects(&image).await?;
                 Ok(outcome)
             }
@@ -48,23 +44,7 @@ impl PhotoProcessor<'_> {
             Ok(outcome) => Ok(outcome),
             Err(StageError::Rejected(rejected)) => Committer(self.0).reject(*rejected).await,
             Err(StageError::Moved) => Err(CommitError::PhotoMoved.into()),
-            Err(StageError::Failed(failure)) => {
-                // The photo may have been deleted before its variants were stored, and the lease lost: then nobody repeats this.
-                let mut backoff = conflict_backoff();
-                loop {
-                    match self.0.ports.store.photo(&image).await {
-                        Ok(Some(state)) if state.status == PhotoStatus::Deleted => {
-                            PhotoDeletion(self.0).remove_leftover_variants(&image).await?;
-                        }
-                        Err(error) if began.elapsed() > LEASED => {
-                            wait_after_outage(&mut backoff, error.into()).await?;
-                            continue;
-                        }
-                        Ok(_) | Err(_) => {}
-                    }
-                    return Err(failure);
-                }
-            }
+            Err(StageError::Failed(failure)) => Err(failure),
         }
     }
 
@@ -127,12 +107,11 @@ impl PhotoProcessor<'_> {
         }
         let rendered = self.timed("render", self.render(fetched, &before)).await?;
         let analyzed = self.timed("analyze", self.analyze(rendered)).await?;
-        let decided = tokio::time::Instant::now();
         let outcome = self.timed("commit", self.search_decide_commit(&analyzed, slot)).await?;
         let Some(outcome) = outcome else { return Err(StageError::Moved) };
         match &outcome {
             Outcome::Committed(receipt) => {
-                self.timed("effects", effects.apply(receipt, analyzed.probes.pixels, has_variants, decided)).await?;
+                self.timed("effects", effects.apply(receipt, analyzed.probes.pixels, has_variants)).await?;
                 if let Some((photo, _)) = receipt.photo() {
                     EarlierVersions(self.0).release_persons(photo).await?;
                 }

@@ -12,7 +12,7 @@ use super::{
     analyze::{AnalyzedPhoto, Subject},
     commit::{Committer, conflict_backoff, wait_after_conflict},
     earlier_versions::{EarlierVersions, MAX_VERSIONS},
-    effects::{Attempt, Effects, IdentifiedFace},
+    effects::{Effects, IdentifiedFace},
     images::{Images, PixelSource, StoredImage},
     notify::Notifier,
     outcome::RejectedPhoto,
@@ -78,7 +78,7 @@ impl ProfileProcessor<'_> {
         let analyzer = ports.analyzer.name().to_owned();
         let subject = Subject::Profile { email, source };
         let mut analyzed = AnalyzedPhoto { image, state, subject, analyzer, probes };
-        let (mut backoff, decided) = (conflict_backoff(), tokio::time::Instant::now());
+        let mut backoff = conflict_backoff();
         let outcome = loop {
             if let Some(outcome) = PhotoProcessor(self.0).search_decide_commit(&analyzed, slot).await? {
                 break outcome;
@@ -99,7 +99,7 @@ impl ProfileProcessor<'_> {
                 });
                 let Some((profile, recorded)) = profile else { return Ok(outcome) };
                 let source = PixelSource::Pixels(Arc::clone(&analyzed.probes.pixels));
-                self.apply_effects(profile, recorded, source, Attempt::first(decided)).await?;
+                self.apply_effects(profile, recorded, source, true).await?;
                 Notifier(self.0).publish(receipt.events(), None).await?;
             }
             Outcome::AlreadyCommitted => self.repeat_effects(&analyzed.image).await?,
@@ -132,7 +132,7 @@ impl ProfileProcessor<'_> {
         for seq in BTreeSet::from([state.projected_seq.unwrap_or(state.seq), state.seq]) {
             let Some(recorded) = store.event(image, seq).await? else { continue };
             if let Event::ProfileProcessed(profile) = &recorded.event {
-                self.apply_effects(profile, &recorded, profile_image(profile), Attempt::again()).await?;
+                self.apply_effects(profile, &recorded, profile_image(profile), false).await?;
             }
             Notifier(self.0).publish(std::slice::from_ref(&recorded), None).await?;
         }
@@ -146,12 +146,12 @@ impl ProfileProcessor<'_> {
         profile: &ProfileProcessed,
         recorded: &RecordedEvent,
         source: PixelSource,
-        attempt: Attempt,
+        is_fresh: bool,
     ) -> Result<(), Failure> {
         let Pipeline { ports, .. } = self.0;
         ports.index.refresh().await?;
         let Some((face, person)) = profile.face.as_ref().zip(profile.person()) else { return Ok(()) };
-        if (!attempt.is_first || ports.index.merges().aliases(person).len() > 1) && !self.write_user(recorded).await? {
+        if (!is_fresh || ports.index.merges().aliases(person).len() > 1) && !self.write_user(recorded).await? {
             return Ok(());
         }
         let identified = IdentifiedFace {
@@ -162,7 +162,7 @@ impl ProfileProcessor<'_> {
             template: face.template,
             is_new_person: matches!(face.verdict, Verdict::NewPerson(_)),
         };
-        if Effects(self.0).enroll(&[identified], source, attempt).await? {
+        if Effects(self.0).enroll(&[identified], source, is_fresh).await? {
             let state = ports.store.photo(&profile.image_id).await?;
             if !is_projected(state.as_ref(), recorded) {
                 // A later picture did not see this template and this crop.

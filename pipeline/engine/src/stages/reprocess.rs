@@ -4,15 +4,14 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use sparks_domain::{
     DetectedFace, Event, FaceId, IdentityHead, ImageId, PersonId, PhotoProcessed, PhotoRejected, PhotoState,
-    RecordedEvent, Variant, Verdict,
+    RecordedEvent, Seq, Variant, Verdict,
 };
-use tokio::time::Instant;
 
 use super::{
     CommitReceipt,
     analyze::signatures,
     commit::Committer,
-    effects::{Attempt, Effects, IdentifiedFace, identified_faces},
+    effects::{Effects, IdentifiedFace, identified_faces},
     images::{Images, PixelSource},
     notify::Notifier,
     outcome::RejectedPhoto,
@@ -110,7 +109,7 @@ impl Reprocessor<'_> {
 
     /// Applies the effects of such a commit: those of any photo, except that the variants are not new.
     pub async fn apply_effects(&self, receipt: &CommitReceipt, pixels: Arc<Pixels>) -> Result<(), Failure> {
-        Effects(self.0).apply(receipt, pixels, true, Instant::now()).await?;
+        Effects(self.0).apply(receipt, pixels, true).await?;
         match receipt.photo() {
             Some((photo, _)) => self.restore_templates(photo).await,
             None => Ok(()),
@@ -124,7 +123,7 @@ impl Reprocessor<'_> {
         }
         if photo.faces.iter().any(|face| matches!(face.verdict, Verdict::NewPerson(_))) {
             let source = PixelSource::Pixels(Arc::clone(pixels));
-            Effects(self.0).enroll(&identified_faces(photo), source, Attempt::again()).await?;
+            Effects(self.0).enroll(&identified_faces(photo), source, false).await?;
         }
         self.restore_templates(photo).await
     }
@@ -157,6 +156,7 @@ impl Reprocessor<'_> {
     pub async fn enroll(
         &self,
         photo: &PhotoProcessed,
+        seq: Seq,
         positions: &[usize],
         pixels: &Arc<Pixels>,
     ) -> Result<(), Failure> {
@@ -167,6 +167,7 @@ impl Reprocessor<'_> {
         let enrollments: Vec<Enrollment> = wanted.map(enrollment).collect();
         if !enrollments.is_empty() {
             self.0.ports.index.enroll(&enrollments, true).await?;
+            Effects(self.0).undo_late_enrollment(photo, seq).await?;
         }
         Ok(())
     }
