@@ -27,3 +27,85 @@ pub(super) async fn keep_lease(queue: &dyn Queue, delivery: &Delivery, visibilit
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use async_trait::async_trait;
+    use sparks_domain::Timestamp;
+
+    use super::*;
+    use crate::{DependencyError, MessageId, QueueDepth, Settlement};
+
+    const VISIBILITY: Duration = Duration::from_secs(30);
+
+    /// Extends the lease this many times, then fails in one way.
+    struct FailingQueue {
+        extensions: AtomicU32,
+        failure: Failure,
+    }
+
+    enum Failure {
+        LeaseLost,
+        Outage,
+        NoReply,
+    }
+
+    #[async_trait]
+    impl Queue for FailingQueue {
+        async fn send(&self, _: &str, _: &str) -> Result<MessageId, QueueError> {
+            unreachable!()
+        }
+
+        async fn receive(&self, _: usize) -> Result<Vec<Delivery>, QueueError> {
+            unreachable!()
+        }
+
+        async fn extend(&self, delivery: &Delivery) -> Result<(), QueueError> {
+            if self.extensions.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok() {
+                return Ok(());
+            }
+            match self.failure {
+                Failure::LeaseLost => Err(QueueError::LeaseLost(delivery.id.clone())),
+                Failure::Outage => Err(DependencyError::Unavailable("down".into()).into()),
+                Failure::NoReply => std::future::pending().await,
+            }
+        }
+
+        async fn settle(&self, _: Delivery, _: Settlement) -> Result<(), QueueError> {
+            unreachable!()
+        }
+
+        async fn depth(&self) -> Result<QueueDepth, QueueError> {
+            unreachable!()
+        }
+    }
+
+    /// Returns after how many seconds the lease counts as lost.
+    async fn lost_after(extensions: u32, failure: Failure) -> u64 {
+        let queue = FailingQueue { extensions: extensions.into(), failure };
+        let delivery = Delivery {
+            id: MessageId("1".into()),
+            body: String::new(),
+            receives: 1,
+            sent: Timestamp::from_millis(0),
+            receipt: String::new(),
+        };
+        let began = Instant::now();
+        keep_lease(&queue, &delivery, VISIBILITY).await;
+        began.elapsed().as_secs()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_lost_lease_is_noticed_with_the_next_extension() {
+        assert_eq!(lost_after(3, Failure::LeaseLost).await, 40);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_lease_that_cannot_be_extended_ends_before_the_visibility_timeout() {
+        assert_eq!(lost_after(0, Failure::Outage).await, 27);
+        assert_eq!(lost_after(2, Failure::Outage).await, 20 + 27);
+        assert_eq!(lost_after(2, Failure::NoReply).await, 20 + 27);
+    }
+}
