@@ -13,13 +13,13 @@ use std::{
 use async_trait::async_trait;
 use futures_util::{StreamExt, TryStreamExt, stream};
 use sparks_domain::{
-    Candidate, DetectedFace, FaceBox, FaceCandidates, FaceId, FacePairSimilarity, IdentityHead, ImageId, Merges,
-    PersonId, Threshold, Timestamp,
+    Candidate, DetectedFace, FaceBox, FaceCandidates, FaceId, FacePairSimilarity, IdentityHead, Merges, PersonId,
+    Threshold, Timestamp,
 };
 
 use crate::{
     Clock, CropLoader, DependencyError, Enrollment, FaceCollection, FaceEnrollment, FaceSearch, GalleryIndex,
-    IndexError, PersonStatus, Pixels, Probe, ProbeSet, SearchCache, SearchResult, Store, StoredFace,
+    IndexError, PersonStatus, Pixels, Probe, ProbeSet, RemovedFaces, SearchCache, SearchResult, Store, StoredFace,
     similarity_mapping::SimilarityMapping, stages::conflict_backoff,
 };
 
@@ -234,16 +234,16 @@ impl ServiceIndex {
         Ok(())
     }
 
-    /// Returns those of the merged persons whose one face at the service, where pixels are enrolled, comes from this photo. That
+    /// Returns those of the merged persons whose one face at the service, where pixels are enrolled, is one of these. That
     /// of the person they are merged into is replaced with the crop.
-    fn absorbed_with_face_in(&self, photo: &ImageId, members: &[PersonId]) -> Vec<PersonId> {
+    fn absorbed_with_face_in(&self, removed: &RemovedFaces<'_>, members: &[PersonId]) -> Vec<PersonId> {
         if self.config.enrollment_mode != EnrollmentMode::Pixels {
             return Vec::new();
         }
         let state = self.gallery.state();
-        let is_in_photo = |person: PersonId| state.people.get(person).is_some_and(|known| known.face.image == *photo);
+        let is_removed = |person: PersonId| state.people.get(person).is_some_and(|known| removed.contains(&known.face));
         let absorbed = members.iter().filter(|person| state.merges.is_absorbed(**person));
-        absorbed.copied().filter(|person| is_in_photo(*person)).collect()
+        absorbed.copied().filter(|person| is_removed(*person)).collect()
     }
 
     /// Enrolls the persons of these enrollments who have no template, where pixels are enrolled. A search would not do to find them: it
@@ -394,20 +394,21 @@ impl FaceEnrollment for ServiceIndex {
                 return Ok(());
             }
             for Enrollment { person, face, .. } in &gone {
-                self.collection.remove_photo(&face.image, &[*person]).await?;
+                self.collection.remove_faces(&RemovedFaces::all(&face.image), &[*person]).await?;
             }
             // Other templates from these photos were removed as well, such as those of a version decided meanwhile.
             let persons: Vec<PersonId> = gone.iter().map(|enrollment| enrollment.person).collect();
             let decided = self.store.faces_of(&persons).await?.into_iter().map(|decided| decided.kept);
-            let left = decided.filter(|kept| kept.template && gone.iter().any(|gone| gone.face.image == kept.face.image));
+            let left =
+                decided.filter(|kept| kept.template && gone.iter().any(|gone| gone.face.image == kept.face.image));
             faces = left.map(|kept| kept.face).collect();
         }
     }
 
-    async fn remove_photo(&self, photo: &ImageId, persons: &[PersonId]) -> Result<(), IndexError> {
+    async fn remove_faces(&self, removed: &RemovedFaces<'_>, persons: &[PersonId]) -> Result<(), IndexError> {
         let members = self.with_merged(persons);
-        self.collection.remove_photo(photo, &members).await?;
-        let absorbed = self.absorbed_with_face_in(photo, &members);
+        self.collection.remove_faces(removed, &members).await?;
+        let absorbed = self.absorbed_with_face_in(removed, &members);
         if !absorbed.is_empty() {
             self.collection.remove_persons(&absorbed).await?;
         }

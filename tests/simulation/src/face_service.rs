@@ -7,8 +7,8 @@ use std::{
 };
 
 use async_trait::async_trait;
-use sparks_domain::{Candidate, FaceId, ImageId, PersonId, Signature};
-use sparks_engine::{DependencyError, Enrollment, FaceCollection, IndexError, Probe};
+use sparks_domain::{Candidate, FaceId, PersonId, Signature};
+use sparks_engine::{DependencyError, Enrollment, FaceCollection, IndexError, Probe, RemovedFaces};
 use tokio::time::Instant;
 
 use crate::{
@@ -210,10 +210,10 @@ impl FaceCollection for Linked<FaceService> {
         Ok(after.into_iter().all(|id| id == now))
     }
 
-    async fn remove_photo(&self, photo: &ImageId, persons: &[PersonId]) -> Result<(), IndexError> {
+    async fn remove_faces(&self, removed: &RemovedFaces<'_>, persons: &[PersonId]) -> Result<(), IndexError> {
         self.remove_where(|template| {
-            let is_in_photo = template.face.as_ref().is_some_and(|face| face.image == *photo);
-            is_in_photo && persons.contains(&template.person)
+            let is_removed = template.face.as_ref().is_some_and(|face| removed.contains(face));
+            is_removed && persons.contains(&template.person)
         })
         .await
     }

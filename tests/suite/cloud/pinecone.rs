@@ -10,7 +10,7 @@ use std::{
 };
 
 use sparks_domain::{Candidate, FaceBox, FaceId, PersonId, Signature};
-use sparks_engine::{Enrollment, FaceCollection, FindingStatus, Pixels, Probe, Secret};
+use sparks_engine::{Enrollment, FaceCollection, FindingStatus, Pixels, Probe, RemovedFaces, Secret};
 use sparks_pinecone::{Operation, Pinecone, PineconeConfig};
 use sparks_tests::{
     pinecone_server::PineconeServer,
@@ -96,7 +96,7 @@ async fn probes_without_a_signature_need_no_call() {
     assert!(index.nearest(&probe(MODEL, Some(signature(0.0))), 0).await.unwrap().is_empty());
     assert!(index.compare(&enrollment.probe, &[(person(1), enrollment.probe.clone())]).await.unwrap().is_empty());
     index.enroll(&[], true).await.unwrap();
-    index.remove_photo(&image(1), &[]).await.unwrap();
+    index.remove_faces(&RemovedFaces::all(&image(1)), &[]).await.unwrap();
     index.remove_persons(&[]).await.unwrap();
     assert!(server.take_calls().is_empty());
 }
@@ -138,11 +138,11 @@ async fn removing_a_photo_removes_its_faces_of_all_models() {
     let (_server, index) = empty_index().await;
     let enrollments = [enrollment(1, 1, MODEL, 0.0), enrollment(1, 1, OTHER_MODEL, 0.0), enrollment(1, 2, MODEL, 0.5)];
     index.enroll(&enrollments, false).await.unwrap();
-    index.remove_photo(&image(1), &[person(1)]).await.unwrap();
+    index.remove_faces(&RemovedFaces::all(&image(1)), &[person(1)]).await.unwrap();
     assert_eq!(nearest(&index, OTHER_MODEL, 0.0, 9).await, []);
     let left = nearest(&index, MODEL, 0.5, 9).await;
     assert_eq!(left, [(1, 1.0)], "matched by another photo");
-    index.remove_photo(&image(1), &[person(1)]).await.unwrap();
+    index.remove_faces(&RemovedFaces::all(&image(1)), &[person(1)]).await.unwrap();
 }
 
 #[tokio::test]

@@ -150,6 +150,7 @@ impl Pinecone {
         &self,
         persons: &[PersonId],
         prefix: impl Fn(PersonId) -> String,
+        is_removed: impl Fn(&str) -> bool,
     ) -> Result<(), IndexError> {
         if persons.is_empty() {
             return Ok(());
@@ -161,6 +162,7 @@ impl Pinecone {
                 ids.extend(self.list(&namespace, &prefix).await?);
                 ids.extend(self.recent_writes.of(&namespace, *person).into_iter().filter(|id| id.starts_with(&prefix)));
             }
+            ids.retain(|id| is_removed(id));
             self.delete_vectors(&namespace, &ids.into_iter().collect::<Vec<_>>()).await?;
         }
         Ok(())

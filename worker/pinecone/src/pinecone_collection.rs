@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, btree_map::Entry};
 
 use async_trait::async_trait;
 use sparks_domain::{Candidate, Gallery, ImageId, PersonId};
-use sparks_engine::{Enrollment, FaceCollection, IndexError, Probe};
+use sparks_engine::{Enrollment, FaceCollection, IndexError, Probe, RemovedFaces};
 
 use crate::{
     Pinecone,
@@ -66,12 +66,14 @@ impl FaceCollection for Pinecone {
         Ok(true)
     }
 
-    async fn remove_photo(&self, photo: &ImageId, persons: &[PersonId]) -> Result<(), IndexError> {
-        self.delete_vectors_of(persons, |person| VectorId::prefix_in(person, photo)).await
+    async fn remove_faces(&self, removed: &RemovedFaces<'_>, persons: &[PersonId]) -> Result<(), IndexError> {
+        let prefix = |person| VectorId::prefix_in(person, removed.image);
+        self.delete_vectors_of(persons, prefix, |id| id.parse().is_ok_and(|id: VectorId| removed.contains(&id.face)))
+            .await
     }
 
     async fn remove_persons(&self, persons: &[PersonId]) -> Result<(), IndexError> {
-        self.delete_vectors_of(persons, VectorId::prefix).await
+        self.delete_vectors_of(persons, VectorId::prefix, |_| true).await
     }
 
     /// Makes a call only if the last one failed.

@@ -1,6 +1,9 @@
 //! Templates that a face service stores.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use async_trait::async_trait;
 use sparks_domain::{Candidate, FaceBox, FaceId, ImageId, PersonId, Signature};
@@ -33,8 +36,8 @@ pub trait FaceCollection: Send + Sync {
     /// have more than this one.
     async fn replace(&self, enrollment: &Enrollment, persons: &[PersonId]) -> Result<bool, IndexError>;
 
-    /// Removes the templates of these persons that come from this photo, where the service stores the photo of a template.
-    async fn remove_photo(&self, photo: &ImageId, persons: &[PersonId]) -> Result<(), IndexError>;
+    /// Removes the templates of these persons that come from these faces, where the service stores the face of a template.
+    async fn remove_faces(&self, removed: &RemovedFaces<'_>, persons: &[PersonId]) -> Result<(), IndexError>;
 
     /// Removes all templates of these persons.
     async fn remove_persons(&self, persons: &[PersonId]) -> Result<(), IndexError>;
@@ -62,6 +65,34 @@ impl Probe {
     /// Creates a probe without a signature.
     pub fn unsigned(pixels: Arc<Pixels>, bounds: FaceBox, others: Vec<FaceBox>) -> Self {
         Self { pixels, bounds, others, model: String::new(), signature: None }
+    }
+}
+
+/// The faces that a photo no longer has.
+#[derive(Debug, Clone)]
+pub struct RemovedFaces<'a> {
+    /// The photo.
+    pub image: &'a ImageId,
+    /// Only faces with a lower number: numbers are never used again.
+    pub before: u32,
+    /// The numbers of those among them that are templates of another model still.
+    pub kept: BTreeSet<u16>,
+}
+
+impl<'a> RemovedFaces<'a> {
+    /// Returns all faces of a photo.
+    pub fn all(image: &'a ImageId) -> Self {
+        Self::before(image, u32::MAX)
+    }
+
+    /// Returns the faces with a lower number.
+    pub fn before(image: &'a ImageId, before: u32) -> Self {
+        Self { image, before, kept: BTreeSet::new() }
+    }
+
+    /// Returns whether this face is removed.
+    pub fn contains(&self, face: &FaceId) -> bool {
+        face.image == *self.image && u32::from(face.n) < self.before && !self.kept.contains(&face.n)
     }
 }
 

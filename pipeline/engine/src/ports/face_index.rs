@@ -6,10 +6,10 @@ use std::{
 };
 
 use async_trait::async_trait;
-use sparks_domain::{Candidate, DetectedFace, FaceCandidates, FaceId, IdentityHead, ImageId, Merges, Person, PersonId};
+use sparks_domain::{Candidate, DetectedFace, FaceCandidates, FaceId, IdentityHead, Merges, Person, PersonId};
 use tokio::sync::Mutex;
 
-use super::{DependencyError, Enrollment, Pixels, Probe, StoreError};
+use super::{DependencyError, Enrollment, Pixels, Probe, RemovedFaces, StoreError};
 
 /// Finds the persons nearest to a face: a gallery in memory, or a face service.
 #[async_trait]
@@ -66,8 +66,8 @@ pub trait FaceEnrollment: Send + Sync {
         Ok(())
     }
 
-    /// Removes the templates of these persons that come from this photo.
-    async fn remove_photo(&self, _: &ImageId, _: &[PersonId]) -> Result<(), IndexError> {
+    /// Removes the templates of these persons that come from these faces.
+    async fn remove_faces(&self, _: &RemovedFaces<'_>, _: &[PersonId]) -> Result<(), IndexError> {
         Ok(())
     }
 

@@ -19,7 +19,7 @@ mod worker_registry;
 pub use clock::{Clock, SystemClock};
 pub use dependency::DependencyError;
 pub use face_analyzer::{AnalyzeError, FaceAnalyzer, FaceEngine, NoFaces, OnCpu};
-pub use face_collection::{Enrollment, FaceCollection, Probe};
+pub use face_collection::{Enrollment, FaceCollection, Probe, RemovedFaces};
 pub use face_index::{
     FaceEnrollment, FaceIndex, FaceSearch, IndexError, PersonStatus, ProbeSet, SearchCache, SearchResult,
 };

@@ -17,8 +17,8 @@ use sparks_domain::{
 };
 
 use crate::{
-    CommitError, CommitReceipt, FaceSearch, Failure, GalleryIndex, Maintenance, Pipeline, ProbeSet,
-    stages::{PersonLifecycle, RedecidedCommit, RemovedFaces, Reprocessor, conflict_backoff, wait_after_conflict},
+    CommitError, CommitReceipt, FaceSearch, Failure, GalleryIndex, Maintenance, Pipeline, ProbeSet, RemovedFaces,
+    stages::{PersonLifecycle, RedecidedCommit, Reprocessor, conflict_backoff, wait_after_conflict},
 };
 
 use self::{decided_photos::DecidedPhoto, report::PhotoComparison, trial_gallery::TrialGallery};

@@ -12,12 +12,12 @@ use super::{
     commit::{Committer, conflict_backoff, outcome_of, wait_after_conflict},
     earlier_versions::{EarlierVersions, MAX_VERSIONS},
     notify::Notifier,
-    person_lifecycle::{PersonLifecycle, RemovedFaces},
+    person_lifecycle::PersonLifecycle,
     table::Table,
 };
 use crate::{
     Cause, Commit, CommitError, DeleteRef, Erasure, Failure, ObjectInfo, ObjectsError, PhotoGuard, Pipeline,
-    RemovedRef, photo_rows::PhotoRows,
+    RemovedFaces, RemovedRef, photo_rows::PhotoRows,
 };
 
 /// Deletes photos.
@@ -327,11 +327,12 @@ impl PhotoDeletion<'_> {
         let earlier = EarlierVersions(self.0).persons(&event.image_id, event.follows, None).await?;
         let persons: BTreeSet<PersonId> = event.persons.iter().copied().chain(earlier).collect();
         let persons: Vec<PersonId> = persons.into_iter().collect();
+        let removed = RemovedFaces::all(&event.image_id);
         if !persons.is_empty() {
-            ports.index.remove_photo(&event.image_id, &persons).await?;
+            ports.index.remove_faces(&removed, &persons).await?;
             ports.index.promote(&event.known_by).await?;
         }
-        PersonLifecycle(self.0).after_faces_removed(&RemovedFaces::all(&event.image_id), &persons).await
+        PersonLifecycle(self.0).after_faces_removed(&removed, &persons).await
     }
 
     /// Returns whether this is the state of a profile picture, by its last event.

@@ -7,13 +7,8 @@ use sparks_domain::{
     object_keys,
 };
 
-use super::{
-    effects::Effects,
-    notify::Notifier,
-    person_lifecycle::{PersonLifecycle, RemovedFaces},
-    table::Table,
-};
-use crate::{Commit, CommitError, Failure, PersonStatus, PhotoGuard, Pipeline, photo_rows::PhotoRows};
+use super::{effects::Effects, notify::Notifier, person_lifecycle::PersonLifecycle, table::Table};
+use crate::{Commit, CommitError, Failure, PersonStatus, PhotoGuard, Pipeline, RemovedFaces, photo_rows::PhotoRows};
 
 /// The number of earlier versions whose effects are repeated: enough to find all that a crash prevented. Photos seldom have more than
 /// two.
@@ -116,8 +111,8 @@ impl EarlierVersions<'_> {
         let aliases = gone.iter().flat_map(|person| merges.aliases(*person)).filter(|person| !shown.contains(person));
         let aliases = aliases.collect();
         self.remove_tags(guard, identity, &merges, aliases).await?;
-        let removed = RemovedFaces { image: &photo.image_id, before: photo.first_face.into() };
-        self.release(&removed, &persons).await
+        let removed = RemovedFaces::before(&photo.image_id, photo.first_face.into());
+        self.release(removed, &persons).await
     }
 
     /// Removes tags of persons who are gone from a photo, under all of their aliases. Its commit removed those that it knew of: a merge
@@ -161,13 +156,16 @@ impl EarlierVersions<'_> {
     }
 
     /// Updates the persons of faces that were removed from a photo.
-    pub async fn release(&self, removed: &RemovedFaces<'_>, persons: &[PersonId]) -> Result<(), Failure> {
+    pub async fn release(&self, mut removed: RemovedFaces<'_>, persons: &[PersonId]) -> Result<(), Failure> {
         let Pipeline { ports, .. } = self.0;
-        // Also of persons that the photo still shows: templates of their new faces are enrolled again below.
-        if !persons.is_empty() {
-            ports.index.remove_photo(removed.image, persons).await?;
+        if ports.index.is_paid() && !persons.is_empty() {
+            let numbers = 0..u16::try_from(removed.before).unwrap_or(u16::MAX);
+            let faces: Vec<FaceId> = numbers.map(|n| FaceId { image: removed.image.clone(), n }).collect();
+            let stored = ports.store.signatures(&faces).await?;
+            removed.kept = stored.into_iter().filter(|stored| stored.template).map(|stored| stored.face.n).collect();
+            ports.index.remove_faces(&removed, persons).await?;
         }
-        PersonLifecycle(self.0).after_faces_removed(removed, persons).await?;
+        PersonLifecycle(self.0).after_faces_removed(&removed, persons).await?;
         PersonLifecycle(self.0).enroll_templates(persons).await
     }
 

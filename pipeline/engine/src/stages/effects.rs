@@ -16,10 +16,11 @@ use super::{
     earlier_versions::EarlierVersions,
     images::{Images, PixelSource},
     notify::{Notifier, StoredVariants},
-    person_lifecycle::{PersonLifecycle, RemovedFaces},
+    person_lifecycle::PersonLifecycle,
 };
 use crate::{
-    CommitError, Enrollment, Failure, PersonStatus, Pipeline, Pixels, Probe, Restoration, photo_rows::PhotoRows,
+    CommitError, Enrollment, Failure, PersonStatus, Pipeline, Pixels, Probe, RemovedFaces, Restoration,
+    photo_rows::PhotoRows,
 };
 
 /// Applies the effects of a commit: enrolls faces, stores crops, rewrites rows, publishes notifications.
@@ -132,10 +133,10 @@ impl Effects<'_> {
         let end = u32::from(photo.first_face) + photo.faces.len() as u32;
         let removed = match self.0.ports.store.photo(&photo.image_id).await? {
             Some(state) if state.status == PhotoStatus::Deleted => RemovedFaces::all(&photo.image_id),
-            Some(state) if state.projected_seq != Some(seq) => RemovedFaces { image: &photo.image_id, before: end },
+            Some(state) if state.projected_seq != Some(seq) => RemovedFaces::before(&photo.image_id, end),
             _ => return Ok(()),
         };
-        self.0.ports.index.remove_photo(&photo.image_id, &photo.persons()).await?;
+        self.0.ports.index.remove_faces(&removed, &photo.persons()).await?;
         PersonLifecycle(self.0).after_faces_removed(&removed, &photo.persons()).await
     }
 
@@ -222,11 +223,13 @@ impl Effects<'_> {
         let mut backoff = conflict_backoff();
         loop {
             index.refresh().await?;
+            // First: a refresh for another message may follow any read below.
+            let identity = index.identity();
             let merges = index.merges();
             let Some((recorded, mut commit)) = rows.plan(image, &merges).await? else { return Ok(None) };
             let missing = self.missing_person_rows(&recorded.event).await?;
             // A person that is merged or forgotten meanwhile has no row any more.
-            commit.identity = (!missing.is_empty()).then(|| index.identity());
+            commit.identity = (!missing.is_empty()).then_some(identity);
             commit.mutations.extend(missing);
             match rows.commit(&commit).await {
                 Ok(()) => {

@@ -27,7 +27,7 @@ pub(crate) use delete::PhotoDeletion;
 pub(crate) use images::{Images, StoredImage};
 pub(crate) use notify::Notifier;
 pub use outcome::Outcome;
-pub(crate) use person_lifecycle::{PersonLifecycle, RemovedFaces};
+pub(crate) use person_lifecycle::PersonLifecycle;
 pub(crate) use process::PhotoProcessor;
 pub(crate) use profile::ProfileProcessor;
 pub(crate) use reprocess::{RedecidedCommit, Reprocessor};

@@ -15,7 +15,8 @@ use super::{
     person_photos::PersonPhotos,
 };
 use crate::{
-    Class, Commit, CommitError, Erasure, Failure, PersonStatus, PhotoGuard, Pipeline, StoredFace, photo_rows::PhotoRows,
+    Class, Commit, CommitError, Erasure, Failure, PersonStatus, PhotoGuard, Pipeline, RemovedFaces, StoredFace,
+    photo_rows::PhotoRows,
 };
 
 /// A commit that removes the faces of a photo is one transaction, which has room for about a hundred photos whose faces change. So each
@@ -25,23 +26,6 @@ const MAX_OTHER_PHOTOS: usize = 60;
 
 /// Forgets and reinstates persons.
 pub(crate) struct PersonLifecycle<'a>(pub &'a Pipeline);
-
-/// The faces that a photo no longer has: those with a number below `before`.
-pub(crate) struct RemovedFaces<'a> {
-    pub image: &'a ImageId,
-    pub before: u32,
-}
-
-impl<'a> RemovedFaces<'a> {
-    /// Returns all faces of a photo.
-    pub fn all(image: &'a ImageId) -> Self {
-        Self { image, before: u32::MAX }
-    }
-
-    fn contains(&self, face: &FaceId) -> bool {
-        face.image == *self.image && u32::from(face.n) < self.before
-    }
-}
 
 impl PersonLifecycle<'_> {
     /// Updates persons after faces were removed from a photo: forgets those without a photo, and gives those whose crop shows one of the

@@ -16,12 +16,11 @@ use super::{
     images::{Images, PixelSource, StoredImage},
     notify::Notifier,
     outcome::RejectedPhoto,
-    person_lifecycle::RemovedFaces,
     process::PhotoProcessor,
 };
 use crate::{
     ArrivalSlot, Cause, Commit, CommitError, Failure, ImageError, ObjectsError, PhotoGuard, Pipeline, ProbeSet,
-    ProfileRef,
+    ProfileRef, RemovedFaces,
 };
 
 /// Processes profile pictures.
@@ -166,16 +165,16 @@ impl ProfileProcessor<'_> {
             let state = ports.store.photo(&profile.image_id).await?;
             if !is_projected(state.as_ref(), recorded) {
                 // A later picture did not see this template and this crop.
-                let removed = RemovedFaces { image: &profile.image_id, before: u32::from(profile.first_face) + 1 };
-                return EarlierVersions(self.0).release(&removed, &[person]).await;
+                let removed = RemovedFaces::before(&profile.image_id, u32::from(profile.first_face) + 1);
+                return EarlierVersions(self.0).release(removed, &[person]).await;
             }
         }
         let earlier = self.earlier_persons(profile).await?;
         if earlier.is_empty() {
             return Ok(());
         }
-        let removed = RemovedFaces { image: &profile.image_id, before: profile.first_face.into() };
-        EarlierVersions(self.0).release(&removed, &earlier).await
+        let removed = RemovedFaces::before(&profile.image_id, profile.first_face.into());
+        EarlierVersions(self.0).release(removed, &earlier).await
     }
 
     /// Writes the row of this user again, from their profile picture, if they have one.

@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     AnalyzeError, CommitError, DependencyError, Enrollment, Erasure, Failure, ImageError, ObjectsError, Pipeline,
-    Pixels, ProbeSet, sha256,
+    Pixels, ProbeSet, RemovedFaces, sha256,
 };
 
 /// Analyzes and commits photos again.
@@ -103,7 +103,7 @@ impl Reprocessor<'_> {
         if persons.is_empty() {
             return Ok(());
         }
-        let removed = self.0.ports.index.remove_photo(image, persons).await;
+        let removed = self.0.ports.index.remove_faces(&RemovedFaces::all(image), persons).await;
         removed.map_err(|error| DependencyError::Unavailable(error.to_string()))
     }
 

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use sparks_engine::{DependencyError, FaceCollection, IndexError, Secret};
+use sparks_engine::{DependencyError, FaceCollection, IndexError, RemovedFaces, Secret};
 use sparks_pinecone::{Operation, Pinecone, PineconeConfig};
 use sparks_tests::{
     pinecone_server::PineconeServer,
@@ -174,7 +174,7 @@ async fn vectors_of_other_programs_are_ignored_and_kept() {
     assert_eq!((status, &response["upsertedCount"]), (200, &json!(5)), "{response}");
     let found = nearest(&index, MODEL, 0.3, 9).await;
     assert_eq!(found, [(1, 1.0)]);
-    index.remove_photo(&image(1), &[person(1)]).await.unwrap();
+    index.remove_faces(&RemovedFaces::all(&image(1)), &[person(1)]).await.unwrap();
     assert_eq!(server.ids(namespace).len(), 5);
     assert_eq!(nearest(&index, MODEL, 0.0, 9).await, []);
 }

@@ -9,7 +9,7 @@ use std::{
 use async_trait::async_trait;
 use aws_sdk_rekognition::types::{FaceMatch, Image, QualityFilter};
 use sparks_domain::{Candidate, FaceBox, ImageId, PersonId};
-use sparks_engine::{Enrollment, FaceCollection, IndexError, Probe};
+use sparks_engine::{Enrollment, FaceCollection, IndexError, Probe, RemovedFaces};
 
 use super::{MIN_SIDE_PX, Rekognition, analyzer::bounds, contact_sheet::ContactSheet, is_no_face_found};
 
@@ -248,7 +248,7 @@ impl FaceCollection for RekognitionCollection {
         Ok(after.into_iter().all(|(_, face)| face == now))
     }
 
-    async fn remove_photo(&self, _: &ImageId, _: &[PersonId]) -> Result<(), IndexError> {
+    async fn remove_faces(&self, _: &RemovedFaces<'_>, _: &[PersonId]) -> Result<(), IndexError> {
         Ok(())
     }
 
