@@ -146,6 +146,26 @@ async fn removing_a_photo_removes_its_faces_of_all_models() {
 }
 
 #[tokio::test]
+async fn removing_faces_of_an_earlier_version_keeps_those_of_the_current_one() {
+    let (server, index) = empty_index().await;
+    let image = image(1);
+    let enrollments: Vec<Enrollment> = (0..12)
+        .map(|n| Enrollment {
+            face: FaceId { image: image.clone(), n },
+            ..enrollment(1, 1, MODEL, 0.01 * f32::from(n))
+        })
+        .collect();
+    index.enroll(&enrollments, false).await.unwrap();
+    // By number, not by text: 10 and 11 are after 2.
+    let removed = RemovedFaces { kept: [1].into(), ..RemovedFaces::before(&image, 3) };
+    index.remove_faces(&removed, &[person(1)]).await.unwrap();
+    let mut left: Vec<u16> =
+        server.ids("sparks:synthetic-1").iter().map(|id| id.rsplit_once('#').unwrap().1.parse().unwrap()).collect();
+    left.sort_unstable();
+    assert_eq!(left, [1, 3, 4, 5, 6, 7, 8, 9, 10, 11]);
+}
+
+#[tokio::test]
 async fn removing_a_person_reads_all_pages() {
     let (server, index) = empty_index().await;
     let mut enrollments: Vec<Enrollment> = (0..230).map(|n| enrollment(1, n, MODEL, 0.01)).collect();

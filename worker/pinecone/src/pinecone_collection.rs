@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, btree_map::Entry};
 
 use async_trait::async_trait;
-use sparks_domain::{Candidate, Gallery, ImageId, PersonId};
+use sparks_domain::{Candidate, Gallery, PersonId};
 use sparks_engine::{Enrollment, FaceCollection, IndexError, Probe, RemovedFaces};
 
 use crate::{

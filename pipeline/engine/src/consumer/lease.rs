@@ -14,7 +14,12 @@ pub(super) async fn keep_lease(queue: &dyn Queue, delivery: &Delivery, visibilit
     loop {
         // Less than the visibility timeout, since what is stopped may take a moment.
         let end = extended + visibility.mul_f64(0.9);
-        sleep_until((Instant::now() + visibility / 3).min(end)).await;
+        let next = Instant::now() + visibility / 3;
+        if next >= end {
+            sleep_until(end).await;
+            return format!("the visibility timeout ends and could not be extended: {last_failure}");
+        }
+        sleep_until(next).await;
         let began = Instant::now();
         match timeout_at(end, queue.extend(delivery)).await {
             Ok(Ok(())) => extended = began,
@@ -23,7 +28,7 @@ pub(super) async fn keep_lease(queue: &dyn Queue, delivery: &Delivery, visibilit
                 tracing::warn!(message_id = %delivery.id.0, %error, "failed to extend the visibility timeout");
                 last_failure = error.to_string();
             }
-            Err(_) => return format!("the visibility timeout ends and could not be extended: {last_failure}"),
+            Err(_) => {}
         }
     }
 }

@@ -8,7 +8,7 @@ use std::{
 
 use async_trait::async_trait;
 use aws_sdk_rekognition::types::{FaceMatch, Image, QualityFilter};
-use sparks_domain::{Candidate, FaceBox, ImageId, PersonId};
+use sparks_domain::{Candidate, FaceBox, PersonId};
 use sparks_engine::{Enrollment, FaceCollection, IndexError, Probe, RemovedFaces};
 
 use super::{MIN_SIDE_PX, Rekognition, analyzer::bounds, contact_sheet::ContactSheet, is_no_face_found};
