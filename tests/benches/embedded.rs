@@ -20,7 +20,7 @@ use std::{
 use photo::Arrival;
 use rustix::time::{ClockId, clock_gettime};
 use sparks_embedded::{Embedded, Submission};
-use sparks_engine::{ArrivalOrder, Pipeline, Queue, Settlement};
+use sparks_engine::{ArrivalOrder, Clock, Pipeline, Queue, Settlement, SystemClock};
 use sparks_tests::worker::{FOLDER_CONFIG, photos_in};
 
 const SMALL: usize = 1_000;
@@ -90,7 +90,7 @@ impl Store {
         assert!(matches!(submission, Submission::Queued(_)));
         let delivery = self.backend.queue.receive(1).await.unwrap().pop().unwrap();
         for photo in photos_in(&delivery.body).unwrap() {
-            self.pipeline.process(photo, &self.arrival_order.slot()).await.unwrap();
+            self.pipeline.process(photo, &self.arrival_order.slot(SystemClock.now())).await.unwrap();
         }
         self.backend.queue.settle(delivery, Settlement::Acknowledge).await.unwrap();
     }

@@ -5,6 +5,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
+use sparks_domain::Timestamp;
 use tokio::sync::Notify;
 
 /// Hands out slots in order of arrival. New persons are numbered in this order, so that the same folder gives the same person IDs
@@ -24,20 +25,22 @@ struct Slots {
     open: BTreeSet<u64>,
 }
 
-/// A place in the order, released on drop.
+/// The place of a message in the order, released on drop.
 pub struct ArrivalSlot {
+    /// When the message was sent.
+    pub sent: Timestamp,
     position: u64,
     order: ArrivalOrder,
 }
 
 impl ArrivalOrder {
-    /// Returns the next slot.
-    pub fn slot(&self) -> ArrivalSlot {
+    /// Returns the next slot, for a message sent then.
+    pub fn slot(&self, sent: Timestamp) -> ArrivalSlot {
         let mut slots = self.0.slots.lock().unwrap_or_else(PoisonError::into_inner);
         let position = slots.next;
         slots.next += 1;
         slots.open.insert(position);
-        ArrivalSlot { position, order: self.clone() }
+        ArrivalSlot { sent, position, order: self.clone() }
     }
 }
 
@@ -76,7 +79,7 @@ mod tests {
     #[tokio::test]
     async fn second_slot_waits_for_the_first() {
         let order = ArrivalOrder::default();
-        let (first, second) = (order.slot(), order.slot());
+        let (first, second) = (order.slot(Timestamp::from_millis(0)), order.slot(Timestamp::from_millis(1)));
         assert!(first.is_next() && !second.is_next());
         let waiting = tokio::spawn(async move { second.wait_until_next().await });
         tokio::task::yield_now().await;

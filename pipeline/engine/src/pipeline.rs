@@ -5,7 +5,7 @@ use std::sync::{
     atomic::{AtomicU64, Ordering},
 };
 
-use sparks_domain::{Email, ImageId, Policy, Projection, Rejection, SourceObject, Timestamp};
+use sparks_domain::{Email, ImageId, Policy, Projection, Rejection, SourceObject};
 
 use crate::{
     ArrivalSlot, Clock, CpuPool, FaceAnalyzer, FaceIndex, Failure, ImageProcessor, Meter, Objects, Outcome, PhotoRef,
@@ -76,12 +76,11 @@ impl Pipeline {
     }
 
     /// Processes a request exactly once in effect: after a crash at any point, processing it again ends in the same state.
-    /// `sent` is the time its message was sent.
-    pub async fn handle(&self, request: Request, sent: Timestamp, slot: &ArrivalSlot) -> Result<Outcome, Failure> {
+    pub async fn handle(&self, request: Request, slot: &ArrivalSlot) -> Result<Outcome, Failure> {
         match request {
             Request::Photo(photo) => self.process(photo, slot).await,
             Request::Profile(profile) => ProfileProcessor(self).process(profile, slot).await,
-            Request::Delete(delete) => PhotoDeletion(self).delete(delete, sent).await,
+            Request::Delete(delete) => PhotoDeletion(self).delete(delete, slot.sent).await,
             Request::Removed(removed) => PhotoDeletion(self).original_removed(removed).await,
             Request::Ignored { reason } => Ok(Outcome::Ignored(reason)),
             Request::Malformed(malformed) => Err(malformed.into()),

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use serde_json::json;
 use sparks_aws::{DynamoStore, S3Objects};
 use sparks_domain::{Key, Position, Presence};
-use sparks_engine::{ArrivalOrder, Commit, Content, Objects, PhotoRef, Pipeline, PutMode, Store};
+use sparks_engine::{ArrivalOrder, Clock, Commit, Content, Objects, PhotoRef, Pipeline, PutMode, Store, SystemClock};
 use sparks_tests::{
     album::{Photo, photo},
     emulator::{self, Emulator},
@@ -27,7 +27,7 @@ async fn upload(store: &DynamoStore, objects: &S3Objects, photo: &Photo) {
 async fn process(pipeline: &Pipeline, photo: &Photo) {
     let (image, key) = (image_of(photo), original_key(photo));
     let photo = PhotoRef { image, key, version: None, sequencer: None, file_name: None, finished: None };
-    pipeline.process(photo, &ArrivalOrder::default().slot()).await.unwrap();
+    pipeline.process(photo, &ArrivalOrder::default().slot(SystemClock.now())).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

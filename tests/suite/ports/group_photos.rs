@@ -7,7 +7,7 @@ use std::{
 
 use serde_json::json;
 use sparks_domain::{Event, Key};
-use sparks_engine::{ArrivalOrder, Commit, Outcome, PhotoGuard, PhotoRef, Store};
+use sparks_engine::{ArrivalOrder, Clock, Commit, Outcome, PhotoGuard, PhotoRef, Store, SystemClock};
 use sparks_tests::{
     album::album,
     fault_injection::FaultPlan,
@@ -58,7 +58,7 @@ async fn a_redelivery_creates_missing_person_rows() {
     let pipeline = pipeline(Arc::clone(&backend.store) as _, Arc::clone(&backend.objects) as _).await.unwrap();
     let (image, key) = (image_of(&photos[0]), format!("originals/{}.jpg", image_of(&photos[0])));
     let photo = PhotoRef { image, key, version: None, sequencer: None, file_name: None, finished: None };
-    let outcome = pipeline.process(photo, &ArrivalOrder::default().slot()).await.unwrap();
+    let outcome = pipeline.process(photo, &ArrivalOrder::default().slot(SystemClock.now())).await.unwrap();
     assert!(matches!(outcome, Outcome::AlreadyCommitted), "{outcome:?}");
     assert_eq!(rows().await, complete);
     assert_eq!(rebuilder(&backend).run(false, |_| ()).await.unwrap().total, 0);

@@ -5,7 +5,7 @@ use std::{path::Path, sync::Arc};
 use rusqlite::Connection;
 use sparks_domain::{Key, Seq};
 use sparks_embedded::Embedded;
-use sparks_engine::{ArrivalOrder, Objects, Queue, Settlement, Store};
+use sparks_engine::{ArrivalOrder, Clock, Objects, Queue, Settlement, Store, SystemClock};
 use sparks_tests::{
     album::{Photo, album},
     samples::person,
@@ -31,7 +31,7 @@ async fn process_concurrently(folder: &Path, backends: usize, photos: &[Photo]) 
             let pipeline = pipeline(store, objects).await.unwrap();
             start.wait().await;
             for photo in photos_in(&delivery.body).unwrap() {
-                pipeline.process(photo, &ArrivalOrder::default().slot()).await.unwrap();
+                pipeline.process(photo, &ArrivalOrder::default().slot(SystemClock.now())).await.unwrap();
             }
             owner.queue.settle(delivery, Settlement::Acknowledge).await.unwrap();
             pipeline.conflicts()

@@ -34,7 +34,7 @@ async fn delete(backend: &Embedded, photo: &Photo) {
 }
 
 async fn handle(pipeline: &Pipeline, request: Request) -> Outcome {
-    pipeline.handle(request, SystemClock.now(), &ArrivalOrder::default().slot()).await.unwrap()
+    pipeline.handle(request, &ArrivalOrder::default().slot(SystemClock.now())).await.unwrap()
 }
 
 async fn pipeline_over(backend: &Embedded) -> Pipeline {

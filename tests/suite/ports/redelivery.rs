@@ -10,8 +10,8 @@ use serde_json::json;
 use sparks_domain::{FaceId, ImageId, Item, Key, PersonId, PhotoState, Position, RecordedEvent, RejectCode, Seq};
 use sparks_embedded::{Embedded, FileObjects};
 use sparks_engine::{
-    ArrivalOrder, Commit, CommitError, DecidedFace, IdentityTail, Objects, Outcome, Page, PhotoRef, Pipeline, Query,
-    Queue, Settlement, Store, StoreError, StoredFace, TemplateScope, Templates,
+    ArrivalOrder, Clock, Commit, CommitError, DecidedFace, IdentityTail, Objects, Outcome, Page, PhotoRef, Pipeline,
+    Query, Queue, Settlement, Store, StoreError, StoredFace, SystemClock, TemplateScope, Templates,
 };
 use sparks_tests::{
     album::{Photo, album},
@@ -108,7 +108,7 @@ async fn committed_without_crop(folders: &DataFolders) -> (Embedded, PhotoRef) {
 }
 
 async fn process(pipeline: &Pipeline, photo: PhotoRef) -> Outcome {
-    pipeline.process(photo, &ArrivalOrder::default().slot()).await.unwrap()
+    pipeline.process(photo, &ArrivalOrder::default().slot(SystemClock.now())).await.unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

@@ -33,7 +33,7 @@ async fn with_stale_indexes(folders: &DataFolders, photos: &[Photo]) -> (Embedde
 
 async fn delete(pipeline: &Pipeline, photo: &Photo) {
     let request = Request::Delete(DeleteRef { image: image_of(photo), uploader: uploader() });
-    let deleted = pipeline.handle(request, SystemClock.now(), &ArrivalOrder::default().slot()).await.unwrap();
+    let deleted = pipeline.handle(request, &ArrivalOrder::default().slot(SystemClock.now())).await.unwrap();
     assert!(matches!(deleted, Outcome::Deleted), "{deleted:?}");
 }
 

@@ -10,7 +10,6 @@ mod receive_loop;
 
 use std::{sync::Arc, time::Duration};
 
-use sparks_domain::Timestamp;
 use tokio::{sync::Mutex, time::Instant};
 use tracing::{Instrument, Span, field};
 
@@ -92,7 +91,8 @@ impl Consumer {
         let asked = Instant::now();
         let deliveries = self.queue.receive(most).await?;
         let may_be_expired = asked.elapsed() > self.queue.wait_time() + self.config.visibility_timeout / 3;
-        let received = |delivery| ReceivedMessage { delivery, slot: order.slot(), may_be_expired };
+        let received =
+            |delivery: Delivery| ReceivedMessage { slot: order.slot(delivery.sent), delivery, may_be_expired };
         Ok(deliveries.into_iter().map(received).collect())
     }
 
@@ -140,8 +140,7 @@ impl Consumer {
         let (mut result, mut failed_span) = (Ok(()), Span::none());
         for request in requests {
             let span = request_span(&request);
-            let Err(failure) = self.process_request(request, delivery.sent, &slot).instrument(span.clone()).await
-            else {
+            let Err(failure) = self.process_request(request, &slot).instrument(span.clone()).await else {
                 continue;
             };
             let concerns_all = failure.cause.concerns_all_requests();
@@ -156,9 +155,9 @@ impl Consumer {
         ProcessedMessage { delivery, result, span: failed_span }
     }
 
-    async fn process_request(&self, request: Request, sent: Timestamp, slot: &ArrivalSlot) -> Result<(), Failure> {
+    async fn process_request(&self, request: Request, slot: &ArrivalSlot) -> Result<(), Failure> {
         let is_profile = matches!(request, Request::Profile(_));
-        let outcome = self.pipeline.handle(request, sent, slot).await?;
+        let outcome = self.pipeline.handle(request, slot).await?;
         self.pipeline.ports.meter.record_request(if is_profile { "profile" } else { outcome.name() });
         match outcome {
             Outcome::Committed(_) => {} // each event has a log line of its own

@@ -53,7 +53,7 @@ impl EarlierVersions<'_> {
     /// Repeats the effects of the last events about a photo: of that behind its rows, which precedes a rejected version, and those of
     /// [`Self::repeat_effects`].
     pub async fn repeat_last_effects(&self, image: &ImageId) -> Result<(), Failure> {
-        Effects(self.0).repeat_projected(image, false).await?;
+        Effects(self.0).repeat_projected(image, false, None).await?;
         let state = self.0.ports.store.photo(image).await?;
         self.repeat_effects(image, state.map(|state| state.seq)).await
     }

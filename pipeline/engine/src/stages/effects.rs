@@ -7,7 +7,7 @@ use std::{
 
 use sparks_domain::{
     Event, FaceBox, FaceId, ImageId, Key, Mutation, PersonId, PhotoProcessed, PhotoStatus, Projection, RecordedEvent,
-    Seq, Verdict, object_keys,
+    Seq, Timestamp, Verdict, object_keys,
 };
 
 use super::{
@@ -25,6 +25,30 @@ use crate::{
 
 /// Applies the effects of a commit: enrolls faces, stores crops, rewrites rows, publishes notifications.
 pub(crate) struct Effects<'a>(pub &'a Pipeline);
+
+/// Why the effects of a commit are applied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Attempt {
+    /// The commit was just made: nothing is enrolled yet.
+    First,
+    /// They may have been interrupted.
+    Resumed,
+    /// A message was sent after they were applied, or while another message is delivered until they are.
+    Repeated,
+}
+
+impl Attempt {
+    /// More than clocks differ, and than two messages about one upload are apart.
+    const MARGIN_MILLIS: i64 = 5000;
+
+    /// Returns the kind of an attempt for a message that was sent then, about an event that was committed at `committed`.
+    pub fn again(sent: Timestamp, committed: Timestamp) -> Self {
+        match sent.as_millis() > committed.as_millis() + Self::MARGIN_MILLIS {
+            true => Self::Repeated,
+            false => Self::Resumed,
+        }
+    }
+}
 
 /// A face that is identified as a person.
 pub(super) struct IdentifiedFace {
@@ -68,7 +92,7 @@ impl Effects<'_> {
             // A merge or an erasure that was committed since the decision did not see this photo, so the photo applies it.
             index.refresh().await?;
             self.follow_merges(photo).await?;
-            self.enroll_photo(photo, recorded.seq, PixelSource::Pixels(pixels), true).await?;
+            self.enroll_photo(photo, recorded.seq, PixelSource::Pixels(pixels), Attempt::First).await?;
         }
         let variants = (!has_variants).then_some(StoredVariants { photo, when: recorded.when });
         Notifier(self.0).publish(receipt.events(), variants).await
@@ -76,8 +100,11 @@ impl Effects<'_> {
 
     /// Repeats the effects of an earlier commit, which a crash may have interrupted: reads the event, writes its rows again, restores its
     /// variants, and makes missing crops from `large`. A photo without projected rows has been deleted since.
-    pub async fn repeat(&self, image: &ImageId, has_variants: bool) -> Result<Outcome, Failure> {
-        let Some(recorded) = self.repeat_projected(image, has_variants).await? else { return Ok(Outcome::Deleted) };
+    /// `sent`: when the message was sent.
+    pub async fn repeat(&self, image: &ImageId, has_variants: bool, sent: Timestamp) -> Result<Outcome, Failure> {
+        let Some(recorded) = self.repeat_projected(image, has_variants, Some(sent)).await? else {
+            return Ok(Outcome::Deleted);
+        };
         if let Event::PhotoProcessed(photo) = &recorded.event {
             EarlierVersions(self.0).repeat_effects(image, photo.follows).await?;
         }
@@ -89,6 +116,7 @@ impl Effects<'_> {
         &self,
         image: &ImageId,
         has_variants: bool,
+        sent: Option<Timestamp>,
     ) -> Result<Option<RecordedEvent>, Failure> {
         let Some(recorded) = self.rewrite_all_rows(image).await? else { return Ok(None) };
         if let Event::PhotoProcessed(photo) = &recorded.event {
@@ -100,7 +128,8 @@ impl Effects<'_> {
                     source = PixelSource::Lost;
                 }
             }
-            self.enroll_photo(photo, recorded.seq, source, false).await?;
+            let attempt = sent.map_or(Attempt::Resumed, |sent| Attempt::again(sent, recorded.when));
+            self.enroll_photo(photo, recorded.seq, source, attempt).await?;
             EarlierVersions(self.0).release_persons(photo).await?;
             let variants = (!has_variants).then_some(StoredVariants { photo, when: recorded.when });
             Notifier(self.0).publish(std::slice::from_ref(&recorded), variants).await?;
@@ -115,9 +144,9 @@ impl Effects<'_> {
         photo: &PhotoProcessed,
         seq: Seq,
         source: PixelSource,
-        is_fresh: bool,
+        attempt: Attempt,
     ) -> Result<(), Failure> {
-        match self.enroll(&identified_faces(photo), source, is_fresh).await {
+        match self.enroll(&identified_faces(photo), source, attempt).await {
             Ok(false) => Ok(()),
             Ok(true) => self.undo_late_enrollment(photo, seq).await,
             Err(failure) => {
@@ -141,15 +170,15 @@ impl Effects<'_> {
     }
 
     /// Enrolls these faces and stores the crops of new persons and of persons that were being forgotten. Returns whether anything
-    /// was stored or a service was called. `is_fresh`: the commit was just made, so that nothing is enrolled yet.
+    /// was stored or a service was called.
     pub(super) async fn enroll(
         &self,
         faces: &[IdentifiedFace],
         mut source: PixelSource,
-        is_fresh: bool,
+        attempt: Attempt,
     ) -> Result<bool, Failure> {
         let Pipeline { ports, .. } = self.0;
-        let images = Images(self.0);
+        let (images, is_fresh) = (Images(self.0), attempt == Attempt::First);
         let merges = ports.index.merges();
         let (mut without_crop, mut with_crop) = (BTreeSet::new(), BTreeSet::new());
         for IdentifiedFace { person, face, is_new_person, .. } in faces {
@@ -164,7 +193,7 @@ impl Effects<'_> {
                 is_crop_face && (is_fresh || ports.objects.head(&object_keys::crop(current)).await?.is_none());
             if (is_reinstated || is_missing) && !matches!(source, PixelSource::Lost) {
                 without_crop.insert(face);
-            } else if is_crop_face {
+            } else if is_crop_face && attempt != Attempt::Repeated {
                 with_crop.insert(current);
             }
         }

@@ -97,13 +97,13 @@ impl PhotoProcessor<'_> {
             }
         }
         if looked_up.is_committed() {
-            return Ok(effects.repeat(&image, has_variants).await?);
+            return Ok(effects.repeat(&image, has_variants, slot.sent).await?);
         }
         // State and variants are read before the original: whatever changes them later was made of this version or of a newer one.
         let before = self.variants_before(&looked_up).await?;
         let fetched = self.timed("fetch", self.fetch(looked_up)).await?;
         if fetched.is_committed() {
-            return Ok(effects.repeat(&image, has_variants).await?);
+            return Ok(effects.repeat(&image, has_variants, slot.sent).await?);
         }
         let rendered = self.timed("render", self.render(fetched, &before)).await?;
         let analyzed = self.timed("analyze", self.analyze(rendered)).await?;
@@ -116,7 +116,7 @@ impl PhotoProcessor<'_> {
                     EarlierVersions(self.0).release_persons(photo).await?;
                 }
             }
-            Outcome::AlreadyCommitted => return Ok(effects.repeat(&image, has_variants).await?),
+            Outcome::AlreadyCommitted => return Ok(effects.repeat(&image, has_variants, slot.sent).await?),
             _ => {}
         }
         Ok(outcome)

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use sparks_domain::{
     DetectedFace, Email, Event, FaceId, ImageId, Key, PersonId, PhotoState, PhotoStatus, ProfileProcessed,
-    ProjectionContext, RecordedEvent, SourceObject, Verdict,
+    ProjectionContext, RecordedEvent, SourceObject, Timestamp, Verdict,
 };
 
 use super::{
@@ -12,7 +12,7 @@ use super::{
     analyze::{AnalyzedPhoto, Subject},
     commit::{Committer, conflict_backoff, wait_after_conflict},
     earlier_versions::{EarlierVersions, MAX_VERSIONS},
-    effects::{Effects, IdentifiedFace},
+    effects::{Attempt, Effects, IdentifiedFace},
     images::{Images, PixelSource, StoredImage},
     notify::Notifier,
     outcome::RejectedPhoto,
@@ -40,7 +40,7 @@ impl ProfileProcessor<'_> {
             state.as_ref().is_some_and(|s| s.status == PhotoStatus::Processed && Some(&s.version) == version)
         };
         if is_committed(version.as_ref()) {
-            self.repeat_effects(&image).await?;
+            self.repeat_effects(&image, slot.sent).await?;
             return Ok(Outcome::AlreadyCommitted);
         }
         let object = match ports.objects.get(&key, config.max_bytes).await {
@@ -51,11 +51,11 @@ impl ProfileProcessor<'_> {
             object => object?,
         };
         if is_committed(Some(&object.version)) {
-            self.repeat_effects(&image).await?;
+            self.repeat_effects(&image, slot.sent).await?;
             return Ok(Outcome::AlreadyCommitted);
         }
         if self.is_superseded(&image, state.as_ref(), &key).await? {
-            self.repeat_effects(&image).await?;
+            self.repeat_effects(&image, slot.sent).await?;
             return Ok(Outcome::Outdated);
         }
         let mime_type = ports.image_processor.inspect(&object.bytes).mime_type.map(str::to_owned);
@@ -67,7 +67,7 @@ impl ProfileProcessor<'_> {
             Err(ImageError::Rejected(reason)) => {
                 let rejected = RejectedPhoto { image: image.clone(), uploader: email, source, state, reason };
                 let outcome = Committer(self.0).reject(rejected).await?;
-                self.repeat_effects(&image).await?;
+                self.repeat_effects(&image, slot.sent).await?;
                 return Ok(outcome);
             }
             Err(unavailable) => return Err(unavailable.into()),
@@ -98,10 +98,10 @@ impl ProfileProcessor<'_> {
                 });
                 let Some((profile, recorded)) = profile else { return Ok(outcome) };
                 let source = PixelSource::Pixels(Arc::clone(&analyzed.probes.pixels));
-                self.apply_effects(profile, recorded, source, true).await?;
+                self.apply_effects(profile, recorded, source, Attempt::First).await?;
                 Notifier(self.0).publish(receipt.events(), None).await?;
             }
-            Outcome::AlreadyCommitted => self.repeat_effects(&analyzed.image).await?,
+            Outcome::AlreadyCommitted => self.repeat_effects(&analyzed.image, slot.sent).await?,
             _ => {}
         }
         Ok(outcome)
@@ -125,13 +125,14 @@ impl ProfileProcessor<'_> {
     }
 
     /// Repeats the effects of the last picture that identifies the user, and publishes the last event, which may be about a later one.
-    async fn repeat_effects(&self, image: &ImageId) -> Result<(), Failure> {
+    async fn repeat_effects(&self, image: &ImageId, sent: Timestamp) -> Result<(), Failure> {
         let store = &self.0.ports.store;
         let Some(state) = store.photo(image).await? else { return Ok(()) };
         for seq in BTreeSet::from([state.projected_seq.unwrap_or(state.seq), state.seq]) {
             let Some(recorded) = store.event(image, seq).await? else { continue };
             if let Event::ProfileProcessed(profile) = &recorded.event {
-                self.apply_effects(profile, &recorded, profile_image(profile), false).await?;
+                let attempt = Attempt::again(sent, recorded.when);
+                self.apply_effects(profile, &recorded, profile_image(profile), attempt).await?;
             }
             Notifier(self.0).publish(std::slice::from_ref(&recorded), None).await?;
         }
@@ -145,12 +146,14 @@ impl ProfileProcessor<'_> {
         profile: &ProfileProcessed,
         recorded: &RecordedEvent,
         source: PixelSource,
-        is_fresh: bool,
+        attempt: Attempt,
     ) -> Result<(), Failure> {
         let Pipeline { ports, .. } = self.0;
         ports.index.refresh().await?;
         let Some((face, person)) = profile.face.as_ref().zip(profile.person()) else { return Ok(()) };
-        if (!is_fresh || ports.index.merges().aliases(person).len() > 1) && !self.write_user(recorded).await? {
+        if (attempt != Attempt::First || ports.index.merges().aliases(person).len() > 1)
+            && !self.write_user(recorded).await?
+        {
             return Ok(());
         }
         let identified = IdentifiedFace {
@@ -161,7 +164,7 @@ impl ProfileProcessor<'_> {
             template: face.template,
             is_new_person: matches!(face.verdict, Verdict::NewPerson(_)),
         };
-        if Effects(self.0).enroll(&[identified], source, is_fresh).await? {
+        if Effects(self.0).enroll(&[identified], source, attempt).await? {
             let state = ports.store.photo(&profile.image_id).await?;
             if !is_projected(state.as_ref(), recorded) {
                 // A later picture did not see this template and this crop.

@@ -11,7 +11,7 @@ use super::{
     CommitReceipt,
     analyze::signatures,
     commit::Committer,
-    effects::{Effects, IdentifiedFace, identified_faces},
+    effects::{Attempt, Effects, IdentifiedFace, identified_faces},
     images::{Images, PixelSource},
     notify::Notifier,
     outcome::RejectedPhoto,
@@ -123,7 +123,7 @@ impl Reprocessor<'_> {
         }
         if photo.faces.iter().any(|face| matches!(face.verdict, Verdict::NewPerson(_))) {
             let source = PixelSource::Pixels(Arc::clone(pixels));
-            Effects(self.0).enroll(&identified_faces(photo), source, false).await?;
+            Effects(self.0).enroll(&identified_faces(photo), source, Attempt::Resumed).await?;
         }
         self.restore_templates(photo).await
     }
