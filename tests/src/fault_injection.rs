@@ -337,6 +337,11 @@ impl Objects for FaultyPort<dyn Objects> {
         self.pass(format!("objects.delete {key}"), self.inner.delete(key), || objects_error(key)).await
     }
 
+    async fn delete_version(&self, key: &str, version: &str) -> Result<(), ObjectsError> {
+        let deleted = self.inner.delete_version(key, version);
+        self.pass(format!("objects.delete_version {key}"), deleted, || objects_error(key)).await
+    }
+
     async fn head(&self, key: &str) -> Result<Option<ObjectInfo>, ObjectsError> {
         self.pass(format!("objects.head {key}"), self.inner.head(key), || objects_error(key)).await
     }

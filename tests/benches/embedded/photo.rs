@@ -137,6 +137,10 @@ impl Objects for NoOp {
         Ok(())
     }
 
+    async fn delete_version(&self, _: &str, _: &str) -> Result<(), ObjectsError> {
+        Ok(())
+    }
+
     async fn head(&self, _: &str) -> Result<Option<ObjectInfo>, ObjectsError> {
         Ok(None)
     }

@@ -296,8 +296,12 @@ impl Objects for Linked<MemoryObjects> {
     }
 
     async fn delete(&self, key: &str) -> Result<(), ObjectsError> {
-        let _deletion = self.inner.begin_deletion();
         self.object_call(|| format!("objects.delete {key}"), self.inner.delete(key)).await
+    }
+
+    async fn delete_version(&self, key: &str, version: &str) -> Result<(), ObjectsError> {
+        let name = || format!("objects.delete_version {key} {version}");
+        self.object_call(name, self.inner.delete_version(key, version)).await
     }
 
     async fn head(&self, key: &str) -> Result<Option<ObjectInfo>, ObjectsError> {

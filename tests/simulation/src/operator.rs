@@ -26,7 +26,11 @@ impl Operator<'_> {
             scale,
             projection: Projection::default(),
             actor: "operator".into(),
-            index_lag: world.plan.index_lag,
+            // Two clocks may differ by twice the error of each.
+            index_lag: match world.plan.index_lag {
+                Duration::ZERO => Duration::ZERO,
+                lag => lag + world.plan.features.clock_skew * 2,
+            },
             cpu: CpuPool::inline(),
         };
         Ok(Consolidator::new(pipeline, store as Arc<dyn Maintenance>, index, config))

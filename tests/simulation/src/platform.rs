@@ -197,8 +197,7 @@ impl Platform {
         let state = self.store.photo(&image).await.ok().flatten();
         let is_deleted = state.is_none_or(|state| state.status == PhotoStatus::Deleted);
         let is_gone = self.objects.body(&object_keys::original(&image, "jpg")).is_none();
-        // A request to delete an object that is under way for a minute would delete the new one.
-        is_deleted && is_gone && self.queue.is_empty() && !self.objects.has_deletions()
+        is_deleted && is_gone && self.queue.is_empty()
     }
 
     fn truth(&self) -> MutexGuard<'_, Truth> {

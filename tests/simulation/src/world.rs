@@ -294,10 +294,10 @@ impl World {
             sleep(Duration::from_secs(1)).await;
         }
         let drained = self.story.elapsed();
-        sleep(self.plan.index_lag + Duration::from_secs(1)).await;
+        sleep(self.plan.index_lag + self.plan.features.clock_skew * 2 + Duration::from_secs(1)).await;
         if self.is_redecision_incomplete.load(Ordering::Relaxed) {
             Arc::clone(self).redecide(None).await;
-            sleep(self.plan.index_lag + Duration::from_secs(1)).await;
+            sleep(self.plan.index_lag + self.plan.features.clock_skew * 2 + Duration::from_secs(1)).await;
         }
         if let Err(error) = Operator(self).consolidate().await {
             self.story.tell(|| format!("consolidation failed: {error}"));

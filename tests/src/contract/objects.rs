@@ -29,6 +29,7 @@ where
         put_is_atomic_for_readers,
         get_rejects_objects_above_the_size_limit,
         delete_is_idempotent_and_removes_one_object,
+        delete_version_deletes_only_that_version,
         versions_depend_on_the_content_alone,
         keys_that_leave_the_bucket_are_rejected,
         key_prefixes_are_not_objects,
@@ -208,6 +209,20 @@ async fn delete_is_idempotent_and_removes_one_object(objects: Arc<dyn Objects>) 
         ensure_absent(objects.as_ref(), "a/b").await?;
     }
     ensure_eq!(get(objects.as_ref(), "a/c").await?.bytes, b"2", "the object beside the deleted one");
+    Ok(())
+}
+
+async fn delete_version_deletes_only_that_version(objects: Arc<dyn Objects>) -> CheckResult {
+    put_new(objects.as_ref(), "k", b"first").await?;
+    let first = get(objects.as_ref(), "k").await?.version;
+    ensure!(put(objects.as_ref(), "k", b"second", PutMode::Replace).await?, "the second put wrote nothing");
+    objects.delete_version("k", &first).await?;
+    let second = get(objects.as_ref(), "k").await?;
+    ensure_eq!(second.bytes, b"second", "the object after its former version was to be deleted");
+    for _ in 0..2 {
+        objects.delete_version("k", &second.version).await?;
+        ensure_absent(objects.as_ref(), "k").await?;
+    }
     Ok(())
 }
 

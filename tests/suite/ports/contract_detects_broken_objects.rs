@@ -30,6 +30,7 @@ enum Defect {
     DropsLastByte,
     IgnoresSizeLimit,
     KeepsDeletedObjects,
+    DeletesAnyVersion,
     ChangesVersionOnRead,
     ReturnsConstantVersion,
     AcceptsAnyKey,
@@ -156,6 +157,14 @@ impl Objects for BrokenObjects {
         self.apply_outage_defect(key, deleted, Some(()))
     }
 
+    async fn delete_version(&self, key: &str, version: &str) -> Result<(), ObjectsError> {
+        let deleted = match self.defect {
+            Defect::DeletesAnyVersion => self.inner.delete(key).await,
+            _ => self.inner.delete_version(key, version).await,
+        };
+        self.apply_outage_defect(key, deleted, Some(()))
+    }
+
     async fn head(&self, key: &str) -> Result<Option<ObjectInfo>, ObjectsError> {
         let found = self.inner.head(key).await;
         let mut found = self.apply_outage_defect(key, found, Some(None))?;
@@ -204,7 +213,7 @@ impl Objects for BrokenObjects {
 }
 
 /// Each defect and the check that must fail.
-const DETECTED_BY: [(Defect, &str); 21] = [
+const DETECTED_BY: [(Defect, &str); 22] = [
     (Defect::IgnoresIfAbsent, "put_if_absent_keeps_an_existing_object"),
     (Defect::IgnoresIfVersion, "put_if_version_replaces_only_that_version"),
     (Defect::ChecksVersionThenWrites, "one_of_many_concurrent_puts_if_version_writes"),
@@ -215,6 +224,7 @@ const DETECTED_BY: [(Defect, &str); 21] = [
     (Defect::DropsLastByte, "get_returns_what_was_put"),
     (Defect::IgnoresSizeLimit, "get_rejects_objects_above_the_size_limit"),
     (Defect::KeepsDeletedObjects, "delete_is_idempotent_and_removes_one_object"),
+    (Defect::DeletesAnyVersion, "delete_version_deletes_only_that_version"),
     (Defect::ChangesVersionOnRead, "versions_depend_on_the_content_alone"),
     (Defect::ReturnsConstantVersion, "versions_depend_on_the_content_alone"),
     (Defect::AcceptsAnyKey, "keys_that_leave_the_bucket_are_rejected"),

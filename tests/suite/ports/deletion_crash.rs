@@ -128,7 +128,9 @@ async fn a_deletion_after_any_crash_has_the_same_result() {
     let folders = Arc::new(DataFolders::new());
     let before = before_deletions(&folders).await;
     let clean = check_faults(Arc::clone(&folders), &before, FaultKind::Crash).await;
-    for call in ["store.faces_of", "objects.delete originals/", "objects.delete persons/", "objects.put persons/"] {
+    for call in
+        ["store.faces_of", "objects.delete_version originals/", "objects.delete persons/", "objects.put persons/"]
+    {
         assert!(clean.calls.iter().any(|made| made.starts_with(call)), "no {call} in {:#?}", clean.calls);
     }
     let folder = copy_folder(&before, &folders.fresh());

@@ -175,6 +175,29 @@ impl Objects for S3Objects {
         }
     }
 
+    /// Needs permission to read the object as well.
+    async fn delete_version(&self, key: &str, version: &str) -> Result<(), ObjectsError> {
+        object_key(key)?;
+        let if_match = format!("\"{version}\"");
+        let delete = || self.client.delete_object().bucket(&self.bucket).key(key).if_match(&if_match).send();
+        let mut backoff = backoff();
+        loop {
+            match with_retry(delete).await {
+                Ok(_) => return Ok(()),
+                Err(error) if error.status == Some(412) => return Ok(()),
+                // S3 answers 409 (conflict) while another request writes the key.
+                Err(error) if error.status == Some(409) => match backoff.next() {
+                    Some(pause) => tokio::time::sleep(pause).await,
+                    None => return Err(objects_error(key, error)),
+                },
+                Err(error) => match objects_error(key, error) {
+                    ObjectsError::NotFound(_) => return Ok(()),
+                    error => return Err(error),
+                },
+            }
+        }
+    }
+
     async fn head(&self, key: &str) -> Result<Option<ObjectInfo>, ObjectsError> {
         object_key(key)?;
         let head = || self.client.head_object().bucket(&self.bucket).key(key).send();

@@ -230,6 +230,21 @@ impl Objects for FileObjects {
         }
     }
 
+    async fn delete_version(&self, key: &str, version: &str) -> Result<(), ObjectsError> {
+        let version = version.to_owned();
+        let remove = move |folder: &ObjectFolder, path: &Path| {
+            let _exclusive = folder.lock()?;
+            if Self::version(&fs::read(path)?) == version {
+                fs::remove_file(path)?;
+            }
+            Ok(())
+        };
+        match self.run(key, remove).await {
+            Ok(()) | Err(ObjectsError::NotFound(_)) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
     async fn head(&self, key: &str) -> Result<Option<ObjectInfo>, ObjectsError> {
         let describe = |_: &ObjectFolder, path: &Path| {
             let mut file = File::open(path)?;

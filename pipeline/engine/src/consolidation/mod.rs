@@ -53,7 +53,7 @@ pub struct ConsolidationConfig {
     pub projection: Projection,
     /// The actor of recorded events.
     pub actor: String,
-    /// The maximum time that an index of the table lags behind it.
+    /// The maximum time that an index of the table lags behind it, and by which clocks of workers differ.
     pub index_lag: Duration,
     /// The threads on which faces are compared.
     pub cpu: CpuPool,

@@ -18,6 +18,9 @@ pub trait Objects: Send + Sync {
     /// Deletes the object; succeeds where it does not exist.
     async fn delete(&self, key: &str) -> Result<(), ObjectsError>;
 
+    /// Deletes the object if it has this version; succeeds where it does not.
+    async fn delete_version(&self, key: &str, version: &str) -> Result<(), ObjectsError>;
+
     /// Returns the metadata of the object if it exists.
     async fn head(&self, key: &str) -> Result<Option<ObjectInfo>, ObjectsError>;
 

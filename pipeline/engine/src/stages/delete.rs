@@ -55,7 +55,7 @@ impl PhotoDeletion<'_> {
             let row = Table(self.0).image_row(&image).await?;
             let mut deletion = self.prepare(&image, row, state.as_ref(), Removal::OfOriginal).await?;
             deletion.sequencer.clone_from(&sequencer);
-            if let Some(outcome) = self.commit(deletion, state).await? {
+            if let Some(outcome) = self.commit(deletion, state, None).await? {
                 return Ok(outcome);
             }
             wait_after_conflict(&mut backoff, &format!("photo {image}")).await?;
@@ -65,9 +65,10 @@ impl PhotoDeletion<'_> {
     /// Removes what a worker stored while the photo was being deleted. A deletion removes the original first, so where the original
     /// exists, variants belong to a deletion in progress or to a new upload.
     pub async fn remove_leftovers(&self, image: &ImageId) -> Result<Outcome, Failure> {
+        let variants = self.stored_versions(&object_keys::variants(image)).await?;
         if Table(self.0).original(image).await?.is_none() {
-            for key in object_keys::variants(image) {
-                self.0.ports.objects.delete(&key).await?;
+            for (key, version) in variants {
+                self.0.ports.objects.delete_version(&key, &version).await?;
             }
             // The photo may have been uploaded again meanwhile: then these were the variants of the new upload.
             if Table(self.0).original(image).await?.is_some() {
@@ -109,9 +110,10 @@ impl PhotoDeletion<'_> {
                 }
                 _ => {}
             }
+            let judged = original.as_ref().map(|(_, info)| info.version.clone());
             let mut deletion = self.prepare(image, row, state.as_ref(), Removal::Requested { original }).await?;
             deletion.requested = request.map(|(_, sent)| sent);
-            if let Some(outcome) = self.commit(deletion, state).await? {
+            if let Some(outcome) = self.commit(deletion, state, judged.as_deref()).await? {
                 return Ok(outcome);
             }
             wait_after_conflict(&mut backoff, &format!("photo {image}")).await?;
@@ -198,8 +200,13 @@ impl PhotoDeletion<'_> {
         })
     }
 
-    /// Commits the deletion and applies its effects. `None` after a conflict.
-    async fn commit(&self, deletion: Deletion, state: Option<PhotoState>) -> Result<Option<Outcome>, Failure> {
+    /// Commits the deletion and applies its effects. `judged`: see [`Self::delete_objects`]. `None` after a conflict.
+    async fn commit(
+        &self,
+        deletion: Deletion,
+        state: Option<PhotoState>,
+        judged: Option<&str>,
+    ) -> Result<Option<Outcome>, Failure> {
         let Pipeline { ports, config, .. } = self.0;
         let image = deletion.image_id.clone();
         if self.is_profile(&image, state.as_ref()).await? {
@@ -208,7 +215,7 @@ impl PhotoDeletion<'_> {
         let event = match decide(state.as_ref(), Command::Delete(deletion), &config.policy) {
             Ok(mut events) => events.pop(),
             Err(Refusal::AlreadyCommitted(state)) => {
-                self.repeat_effects(&image, *state).await?;
+                self.repeat_effects(&image, *state, judged).await?;
                 return Ok(Some(Outcome::Deleted));
             }
             Err(refusal) => return Ok(Some(outcome_of(&refusal))),
@@ -236,7 +243,7 @@ impl PhotoDeletion<'_> {
                 if let Some(state) = ports.store.photo(&image).await?.filter(|s| s.status == PhotoStatus::Deleted) {
                     self.remove_leftover_taggings(&image, state).await?;
                 }
-                self.delete_objects(&event).await?;
+                self.delete_objects(&event, judged).await?;
                 self.update_persons(&event).await?;
                 Notifier(self.0).publish(receipt.events(), None).await?;
                 Ok(Some(Outcome::Deleted))
@@ -247,11 +254,11 @@ impl PhotoDeletion<'_> {
         }
     }
 
-    async fn repeat_effects(&self, image: &ImageId, state: PhotoState) -> Result<(), Failure> {
+    async fn repeat_effects(&self, image: &ImageId, state: PhotoState, judged: Option<&str>) -> Result<(), Failure> {
         let Some(recorded) = self.0.ports.store.event(image, state.seq).await? else { return Ok(()) };
         let Event::PhotoDeleted(event) = &recorded.event else { return Ok(()) };
         self.remove_leftover_taggings(image, state).await?;
-        self.delete_objects(event).await?;
+        self.delete_objects(event, judged).await?;
         self.update_persons(event).await?;
         EarlierVersions(self.0).repeat_effects(image, Some(recorded.seq)).await
     }
@@ -302,14 +309,25 @@ impl PhotoDeletion<'_> {
     }
 
     /// Deletes the objects of a deleted photo, unless it was uploaded again meanwhile: this worker may have been slow, and another one may
-    /// have done it long ago.
-    async fn delete_objects(&self, event: &PhotoDeleted) -> Result<(), Failure> {
+    /// have done it long ago. `judged` is the version of the original that the deletion concerns. Objects are read before the original,
+    /// so none of a later upload is among them, and only what was read is deleted.
+    async fn delete_objects(&self, event: &PhotoDeleted, judged: Option<&str>) -> Result<(), Failure> {
         let Pipeline { ports, .. } = self.0;
+        let (of_photo, others): (Vec<&String>, _) =
+            event.objects.iter().partition(|key| object_keys::belongs_to_photo(key));
+        let stored = self.stored_versions(of_photo).await?;
+        let original = Table(self.0).original(&event.image_id).await?;
         let state = ports.store.photo(&event.image_id).await?;
-        if state.is_some_and(|state| state.status != PhotoStatus::Deleted) {
+        if original.is_some_and(|(_, info)| Some(info.version.as_str()) != judged)
+            || state.is_some_and(|state| state.status != PhotoStatus::Deleted)
+        {
             return Ok(());
         }
-        for key in &event.objects {
+        for (key, version) in stored {
+            ports.objects.delete_version(&key, &version).await?;
+        }
+        // Workers may not read these: their keys are the platform's.
+        for key in others {
             match ports.objects.delete(key).await {
                 // Rows of other programs may contain anything.
                 Err(ObjectsError::BadKey(key)) => tracing::warn!(key, "skipped deletion: not an object key"),
@@ -317,6 +335,18 @@ impl PhotoDeletion<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Returns those of the objects that exist, with their versions.
+    async fn stored_versions(&self, keys: impl IntoIterator<Item = &String>) -> Result<Vec<(String, String)>, Failure> {
+        let mut stored = Vec::new();
+        for key in keys {
+            match self.0.ports.objects.head(key).await {
+                Err(ObjectsError::BadKey(key)) => tracing::warn!(key, "skipped deletion: not an object key"),
+                found => stored.extend(found?.map(|info| (key.clone(), info.version))),
+            }
+        }
+        Ok(stored)
     }
 
     /// Removes the photo's templates at a service, and forgets persons without another photo.

@@ -3,10 +3,7 @@
 use std::{
     collections::BTreeMap,
     ops::Bound,
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use async_trait::async_trait;
@@ -21,8 +18,6 @@ pub struct MemoryObjects {
     objects: Arc<Mutex<BTreeMap<String, StoredObject>>>,
     clock: Arc<dyn Clock>,
     has_whole_seconds: bool,
-    /// The number of deletions that are under way.
-    deletions: Arc<AtomicUsize>,
 }
 
 struct StoredObject {
@@ -33,7 +28,7 @@ struct StoredObject {
 impl MemoryObjects {
     /// Creates an empty bucket.
     pub fn new(clock: Arc<dyn Clock>) -> Self {
-        Self { objects: Arc::default(), clock, has_whole_seconds: false, deletions: Arc::default() }
+        Self { objects: Arc::default(), clock, has_whole_seconds: false }
     }
 
     /// Truncates times to seconds, as S3 does.
@@ -44,17 +39,6 @@ impl MemoryObjects {
     fn now(&self) -> Timestamp {
         let millis = self.clock.now().as_millis();
         Timestamp::from_millis(if self.has_whole_seconds { millis - millis % 1000 } else { millis })
-    }
-
-    /// Marks a deletion that is under way until the mark is dropped.
-    pub(crate) fn begin_deletion(&self) -> DeletionMark {
-        self.deletions.fetch_add(1, Ordering::Relaxed);
-        DeletionMark(Arc::clone(&self.deletions))
-    }
-
-    /// Returns whether a deletion is under way that takes effect later.
-    pub(crate) fn has_deletions(&self) -> bool {
-        self.deletions.load(Ordering::Relaxed) > 0
     }
 
     /// Returns the version of an object with this body.
@@ -74,15 +58,6 @@ impl MemoryObjects {
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<String, StoredObject>> {
         self.objects.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Marks a deletion that is under way.
-pub(crate) struct DeletionMark(Arc<AtomicUsize>);
-
-impl Drop for DeletionMark {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -117,6 +92,14 @@ impl Objects for MemoryObjects {
 
     async fn delete(&self, key: &str) -> Result<(), ObjectsError> {
         self.lock().remove(object_key(key)?);
+        Ok(())
+    }
+
+    async fn delete_version(&self, key: &str, version: &str) -> Result<(), ObjectsError> {
+        let (key, mut objects) = (object_key(key)?, self.lock());
+        if objects.get(key).is_some_and(|found| Self::version(&found.body) == version) {
+            objects.remove(key);
+        }
         Ok(())
     }
 
