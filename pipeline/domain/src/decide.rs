@@ -72,6 +72,8 @@ pub struct Deletion {
     pub known_by: Vec<FaceId>,
     /// When the owner's request was sent, by the clock of the queue.
     pub requested: Option<Timestamp>,
+    /// The version of the original that the request met.
+    pub original: Option<String>,
 }
 
 impl From<Deletion> for Command {
@@ -152,7 +154,7 @@ pub fn decide(state: Option<&PhotoState>, command: Command, policy: &Policy) -> 
 /// A deleted photo may be deleted again only if it has an IMAGE row again. A removal older than the last upload is
 /// refused.
 fn delete(state: Option<&PhotoState>, deletion: Deletion) -> Result<Event, Refusal> {
-    let Deletion { image_id, cause, uploader, version, sequencer, objects, known_by, requested } = deletion;
+    let Deletion { image_id, cause, uploader, version, sequencer, objects, known_by, requested, original } = deletion;
     match state {
         Some(state)
             if state.status == PhotoStatus::Deleted
@@ -176,6 +178,7 @@ fn delete(state: Option<&PhotoState>, deletion: Deletion) -> Result<Event, Refus
         persons: state.map(|state| state.persons.clone()).unwrap_or_default(),
         known_by,
         requested,
+        original,
         follows: state.map(|state| state.seq),
     }))
 }

@@ -360,6 +360,7 @@ pub fn deletion(image: &str) -> Deletion {
         objects: vec![format!("originals/{image}.jpg")],
         known_by: Vec::new(),
         requested: None,
+        original: None,
     }
 }
 

@@ -182,6 +182,7 @@ fn photo_deleted(rich: bool) -> PhotoDeleted {
         persons: if rich { vec![person(3), person(12)] } else { Vec::new() },
         known_by: if rich { vec![face(0), face(2)] } else { Vec::new() },
         requested: rich.then(|| Timestamp::from_millis(1_760_000_000_123)),
+        original: rich.then(|| "9f86d081884c7d65".into()),
         follows: rich.then_some(Seq(18)),
     }
 }

@@ -249,6 +249,7 @@ fn photo_deleted() -> impl Strategy<Value = PhotoDeleted> {
             objects,
             persons,
             known_by,
+            original: requested.map(|requested| requested.as_millis().to_string()),
             requested,
             follows: follows.map(Seq),
         }

@@ -141,6 +141,9 @@ pub struct PhotoDeleted {
     /// When the owner's request was sent, by the clock of the queue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requested: Option<Timestamp>,
+    /// The version of the original that the request met: any other is a later upload.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub original: Option<String>,
     /// The preceding event about this photo.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub follows: Option<Seq>,

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use sparks_domain::{
     Command, Deletion, DeletionCause, Email, Event, ImageId, Item, Key, Mutation, PersonId, PhotoDeleted, PhotoState,
-    PhotoStatus, ProjectionContext, Refusal, Timestamp, decide, object_keys,
+    PhotoStatus, ProjectionContext, Refusal, Seq, Timestamp, decide, object_keys,
 };
 
 use super::{
@@ -113,6 +113,7 @@ impl PhotoDeletion<'_> {
             let judged = original.as_ref().map(|(_, info)| info.version.clone());
             let mut deletion = self.prepare(image, row, state.as_ref(), Removal::Requested { original }).await?;
             deletion.requested = request.map(|(_, sent)| sent);
+            deletion.original.clone_from(&judged);
             if let Some(outcome) = self.commit(deletion, state, judged.as_deref()).await? {
                 return Ok(outcome);
             }
@@ -131,6 +132,12 @@ impl PhotoDeletion<'_> {
     ) -> Result<bool, Failure> {
         if self.is_committed_before(image, state, sent).await? {
             return Ok(true);
+        }
+        if let Some(state) = state.filter(|s| s.status == PhotoStatus::Deleted)
+            && let Some(Event::PhotoDeleted(deleted)) = self.event(image, state.seq).await?
+            && is_requested_since(&deleted, sent)
+        {
+            return Ok(deleted.original.as_ref() != Some(&original.version));
         }
         if original.modified <= sent {
             return Ok(false);
@@ -156,11 +163,15 @@ impl PhotoDeletion<'_> {
             let Some(seq) = last else { return Ok(false) };
             let Some(recorded) = self.0.ports.store.event(image, seq).await? else { return Ok(false) };
             if let Event::PhotoDeleted(deleted) = &recorded.event {
-                return Ok(deleted.requested.is_some_and(|requested| requested >= sent));
+                return Ok(is_requested_since(deleted, sent));
             }
             last = recorded.event.follows();
         }
         Ok(false)
+    }
+
+    async fn event(&self, image: &ImageId, seq: Seq) -> Result<Option<Event>, Failure> {
+        Ok(self.0.ports.store.event(image, seq).await?.map(|recorded| recorded.event))
     }
 
     /// Returns what is to be deleted: the objects by the naming convention, by the projected event, and for an owner's request also
@@ -197,6 +208,7 @@ impl PhotoDeletion<'_> {
             objects: objects.into_iter().filter(|key| may_delete_with(image, key)).collect(),
             known_by: PersonLifecycle(self.0).templates_without(image, persons).await?,
             requested: None,
+            original: None,
         })
     }
 
@@ -375,6 +387,11 @@ impl PhotoDeletion<'_> {
             _ => false,
         })
     }
+}
+
+/// Returns whether a deletion was requested then or later.
+fn is_requested_since(deleted: &PhotoDeleted, sent: Timestamp) -> bool {
+    deleted.requested.is_some_and(|requested| requested >= sent)
 }
 
 /// What is removed by a deletion.
