@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use sparks_domain::{
     Command, Deletion, DeletionCause, Email, Event, ImageId, Item, Key, Mutation, PersonId, PhotoDeleted, PhotoState,
-    PhotoStatus, ProjectionContext, Refusal, Seq, Timestamp, decide, object_keys,
+    PhotoStatus, ProjectionContext, Refusal, Timestamp, decide, object_keys,
 };
 
 use super::{
@@ -130,14 +130,10 @@ impl PhotoDeletion<'_> {
         original: &ObjectInfo,
         sent: Timestamp,
     ) -> Result<bool, Failure> {
-        if self.is_committed_before(image, state, sent).await? {
-            return Ok(true);
-        }
-        if let Some(state) = state.filter(|s| s.status == PhotoStatus::Deleted)
-            && let Some(Event::PhotoDeleted(deleted)) = self.event(image, state.seq).await?
-            && is_requested_since(&deleted, sent)
-        {
-            return Ok(deleted.original.as_ref() != Some(&original.version));
+        if let Some(deleted) = self.committed_deletion(image, state, sent).await? {
+            // The commit of a processed photo requires its row, so it was uploaded again, perhaps with the same bytes.
+            let is_processed = state.is_some_and(|state| state.status == PhotoStatus::Processed);
+            return Ok(is_processed || deleted.original.as_ref() != Some(&original.version));
         }
         if original.modified <= sent {
             return Ok(false);
@@ -148,30 +144,25 @@ impl PhotoDeletion<'_> {
         Ok(recorded.is_none_or(|recorded| recorded.when > sent))
     }
 
-    /// Returns whether this request, or a later one, was committed already and the photo uploaded again since: a redelivered request does
-    /// not concern the new upload. Times do not always tell: S3 has those of objects in whole seconds, and clocks of workers differ.
-    async fn is_committed_before(
+    /// Returns the last deletion of the photo if it commits this request, or a later one: a redelivered request does not concern a new
+    /// upload. Times do not always tell: S3 has those of objects in whole seconds, and clocks of workers differ.
+    async fn committed_deletion(
         &self,
         image: &ImageId,
         state: Option<&PhotoState>,
         sent: Timestamp,
-    ) -> Result<bool, Failure> {
-        // Only a processed photo is known to have been uploaded again: its commit requires the row. A slow worker may have rejected the
-        // version that was being deleted.
-        let mut last = state.filter(|state| state.status == PhotoStatus::Processed).map(|state| state.seq);
+    ) -> Result<Option<PhotoDeleted>, Failure> {
+        let mut last = state.map(|state| state.seq);
         for _ in 0..MAX_VERSIONS {
-            let Some(seq) = last else { return Ok(false) };
-            let Some(recorded) = self.0.ports.store.event(image, seq).await? else { return Ok(false) };
-            if let Event::PhotoDeleted(deleted) = &recorded.event {
-                return Ok(is_requested_since(deleted, sent));
-            }
+            let Some(seq) = last else { break };
+            let Some(recorded) = self.0.ports.store.event(image, seq).await? else { break };
             last = recorded.event.follows();
+            if let Event::PhotoDeleted(deleted) = recorded.event {
+                let is_since = deleted.requested.is_some_and(|requested| requested >= sent);
+                return Ok(is_since.then_some(deleted));
+            }
         }
-        Ok(false)
-    }
-
-    async fn event(&self, image: &ImageId, seq: Seq) -> Result<Option<Event>, Failure> {
-        Ok(self.0.ports.store.event(image, seq).await?.map(|recorded| recorded.event))
+        Ok(None)
     }
 
     /// Returns what is to be deleted: the objects by the naming convention, by the projected event, and for an owner's request also
@@ -387,11 +378,6 @@ impl PhotoDeletion<'_> {
             _ => false,
         })
     }
-}
-
-/// Returns whether a deletion was requested then or later.
-fn is_requested_since(deleted: &PhotoDeleted, sent: Timestamp) -> bool {
-    deleted.requested.is_some_and(|requested| requested >= sent)
 }
 
 /// What is removed by a deletion.
