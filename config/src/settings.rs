@@ -204,7 +204,7 @@ pub struct Faces {
     pub secondary_analyzer: SecondaryAnalyzer,
     /// Seconds after enrollment during which a face may not be searchable yet.
     pub recent_seconds: u64,
-    /// Embedding models of the local engine.
+    /// Embedding models of the local engine; none selects those that persons were enrolled with, or else the most accurate.
     pub models: Vec<FaceModel>,
     /// Whether the local engine also embeds the mirror image of each face.
     pub mirror: bool,
@@ -286,6 +286,8 @@ pub struct Pinecone {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FaceModel {
+    /// SFace of the OpenCV Zoo: Apache-2.0.
+    Sface,
     /// dlib's ResNet: CC0.
     Dlib,
     /// MobileFaceNet: MIT.

@@ -47,7 +47,7 @@ impl ValueKind {
             "faces.recent_seconds" => Integer(0..=86_400),
             "rekognition.collection" => Text,
             "rekognition.calls_per_second" => Float(0.2..=10_000.0),
-            "faces.models" => Choices(&["dlib", "mobilefacenet"]),
+            "faces.models" => Choices(&["sface", "dlib", "mobilefacenet"]),
             "faces.mirror" | "faces.attributes" => Boolean,
             "faces.consolidation" => Choice(&["auto", "join", "suggest"]),
             "faces.threshold" => Float(0.0..=1.0),

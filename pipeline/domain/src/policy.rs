@@ -43,12 +43,8 @@ impl Threshold {
     /// for.
     pub const SYNTHETIC: Self = Self::Fixed(0.6);
 
-    /// Deviations above the median from which a match with the only person is not by chance. Measured on 185,000 pairs
-    /// of different persons.
-    const SINGLE_PERSON: f32 = 4.1;
-
     /// By how many deviations the threshold grows each time the number of persons is ten times as large. Measured on
-    /// the same pairs: so many deviations make chance matches ten times rarer.
+    /// 185,000 pairs of different persons: so many deviations make chance matches ten times rarer.
     const PER_TENFOLD: f32 = 0.5;
 
     /// Returns the threshold among so many persons.
@@ -56,7 +52,7 @@ impl Threshold {
         match self {
             Self::Fixed(threshold) => threshold,
             Self::Adaptive(scale) => {
-                scale.above(Self::SINGLE_PERSON + Self::PER_TENFOLD * (persons.max(5) as f32).log10())
+                scale.above(scale.match_from + Self::PER_TENFOLD * (persons.max(5) as f32).log10())
             }
         }
     }
@@ -75,6 +71,16 @@ impl Policy {
     /// Returns the margin for a model with this scale.
     pub fn margin(scale: Scale) -> f32 {
         scale.spread * Self::MARGIN
+    }
+
+    /// Returns the same policy for similarities of a model with this scale, unless the threshold is fixed.
+    pub fn for_scale(&self, scale: Scale) -> Self {
+        match self.threshold {
+            Threshold::Fixed(_) => self.clone(),
+            Threshold::Adaptive(_) => {
+                Self { threshold: Threshold::Adaptive(scale), margin: Self::margin(scale), ..self.clone() }
+            }
+        }
     }
 
     /// Returns the same policy for similarities that Rekognition returns. It has no margin: above Rekognition's

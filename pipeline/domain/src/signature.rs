@@ -53,20 +53,25 @@ impl std::fmt::Debug for Signature {
     }
 }
 
-/// Returns the dot product. The search spends nearly all its time here, so it is written for automatic vectorization.
+/// Returns the dot product. The search spends nearly all its time here, so it is written for automatic vectorization: products of two
+/// 16-bit numbers, summed in blocks, become one instruction for eight of them.
+#[inline]
 pub(crate) fn dot(a: &[i8], b: &[i8]) -> i32 {
-    const LANES: usize = 16;
-    let product = |a: &i8, b: &i8| i32::from(i16::from(*a) * i16::from(*b));
-    let ((chunks_a, rest_a), (chunks_b, rest_b)) = (a.as_chunks::<LANES>(), b.as_chunks::<LANES>());
-    let mut sums = [0; LANES];
-    for (a, b) in chunks_a.iter().zip(chunks_b) {
-        for ((sum, a), b) in sums.iter_mut().zip(a).zip(b) {
-            *sum += product(a, b);
+    const BLOCK: usize = 16;
+    let product = |a: i8, b: i8| i32::from(i16::from(a)) * i32::from(i16::from(b));
+    let ((blocks_a, rest_a), (blocks_b, rest_b)) = (a.as_chunks::<BLOCK>(), b.as_chunks::<BLOCK>());
+    let mut sum = 0;
+    for (a, b) in blocks_a.iter().zip(blocks_b) {
+        let mut of_block = 0;
+        for n in 0..BLOCK {
+            of_block += product(a[n], b[n]);
         }
+        sum += of_block;
     }
-    sums.iter().sum::<i32>() + rest_a.iter().zip(rest_b).map(|(a, b)| product(a, b)).sum::<i32>()
+    sum + rest_a.iter().zip(rest_b).map(|(a, b)| product(*a, *b)).sum::<i32>()
 }
 
+#[inline]
 pub(crate) fn dot_self(a: &[i8]) -> i32 {
     dot(a, a)
 }

@@ -135,7 +135,7 @@ const LOOKS: usize = 256;
 
 /// Returns the similarity scale of the models.
 pub(crate) fn scale(model: &str) -> Option<Scale> {
-    [MODEL, OTHER_MODEL].contains(&model).then_some(Scale { median: 0.0, spread: 0.125, skew: 1.0 })
+    [MODEL, OTHER_MODEL].contains(&model).then_some(Scale { median: 0.0, spread: 0.125, match_from: 4.1 })
 }
 
 #[async_trait]

@@ -71,7 +71,7 @@ fn photo_events_contain_no_signature() {
 /// Events about persons are derived from signatures, too.
 #[test]
 fn person_events_contain_no_signature() {
-    let scale = Scale { median: 0.0, spread: 0.1, skew: 1.0 };
+    let scale = Scale { median: 0.0, spread: 0.1, match_from: 4.1 };
     let (gallery, phases) = (&mut Gallery::default(), [0.0, 0.1, 2.0]);
     for (number, phase) in (1..).zip(phases) {
         gallery.enroll(person(number), "test-1", &signature(phase));
@@ -85,7 +85,7 @@ fn person_events_contain_no_signature() {
         image_id: BEACH.parse().unwrap(),
         follows: Seq(1),
         identity_seq: Seq(1),
-        faces: vec![UnidentifiedFace { n: 0, candidates, by_all_templates }],
+        faces: vec![UnidentifiedFace { n: 0, candidates, scale: None, by_all_templates }],
         persons: 3,
     };
     let reviewed = review(unidentified, &policy()).expect("an identified face");

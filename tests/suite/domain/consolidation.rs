@@ -12,7 +12,7 @@ const DIMENSIONS: usize = 128;
 pub(crate) const MODEL: &str = "m";
 
 /// The distribution of similarities between random directions.
-pub(crate) const SCALE: Scale = Scale { median: 0.0, spread: 0.0884, skew: 1.0 };
+pub(crate) const SCALE: Scale = Scale { median: 0.0, spread: 0.0884, match_from: 4.1 };
 
 /// A generator of faces, the same for the same seed.
 struct FaceGenerator(fastrand::Rng);
@@ -198,4 +198,24 @@ fn face_is_identified_by_all_templates_of_a_person() {
     assert!(evidence.beyond >= 0.0, "{evidence:?}");
     assert_eq!(evidence_of_all.identify(&face, &[person(100)]), None, "two faces of one photo are two persons");
     assert_eq!(evidence_of_all.identify(&generator.face(&bob, 0.6), &[]), None, "another identity");
+}
+
+/// Every face of one person is a little similar to every face of the other: many such pairs are no evidence.
+#[test]
+fn many_faces_require_no_less_evidence() {
+    for faces in [2, 8, 16] {
+        let mut generator = FaceGenerator(fastrand::Rng::with_seed(3));
+        let (common, mut gallery) = (generator.identity(), Gallery::default());
+        for number in 1..=2 {
+            let own = generator.identity();
+            let mixed: Vec<f32> =
+                common.iter().zip(own).map(|(a, b)| 0.25_f32.sqrt() * a + 0.75_f32.sqrt() * b).collect();
+            let identity = unit(mixed.try_into().unwrap());
+            for _ in 0..faces {
+                gallery.enroll(person(number), MODEL, &generator.face(&identity, 0.8));
+            }
+        }
+        let found = found(&gallery, &[], None);
+        assert_eq!(found.merges, [], "{faces} faces: {found:#?}");
+    }
 }

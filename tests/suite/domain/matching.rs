@@ -93,7 +93,7 @@ fn face_in_profile_creates_no_person() {
 
 #[test]
 fn adaptive_threshold_grows_with_the_number_of_persons() {
-    let scale = Scale { median: 0.5, spread: 0.05, skew: 1.0 };
+    let scale = Scale { median: 0.5, spread: 0.05, match_from: 4.1 };
     let adaptive = Threshold::Adaptive(scale);
     assert_eq!([0, 1, 5].map(|persons| adaptive.among(persons)), [adaptive.among(5); 3]);
     let tenfold = [10, 100, 1000, 10_000].map(|persons| adaptive.among(persons));
@@ -106,7 +106,8 @@ fn adaptive_threshold_grows_with_the_number_of_persons() {
 
 #[test]
 fn higher_threshold_among_many_persons_prevents_a_match() {
-    let policy = Policy { threshold: Threshold::Adaptive(Scale { median: 0.0, spread: 0.1, skew: 1.0 }), ..policy() };
+    let policy =
+        Policy { threshold: Threshold::Adaptive(Scale { median: 0.0, spread: 0.1, match_from: 4.1 }), ..policy() };
     let among = |persons| {
         let mut photo = photo(BEACH).with_faces([good_face().candidate(1, 0.45)]).counter(1);
         photo.identification.search.persons = persons;
@@ -169,7 +170,7 @@ fn gallery_follows_merges_and_undo() {
 
 fn unidentified(n: u16, near: &[(u32, f32)]) -> UnidentifiedFace {
     let candidate = |(number, similarity): &(u32, f32)| Candidate { person: person(*number), similarity: *similarity };
-    UnidentifiedFace { n, candidates: near.iter().map(candidate).collect(), by_all_templates: None }
+    UnidentifiedFace { n, candidates: near.iter().map(candidate).collect(), scale: None, by_all_templates: None }
 }
 
 fn reviewed(faces: Vec<UnidentifiedFace>) -> Option<Event> {

@@ -1,6 +1,6 @@
 //! 1:1 verification: whether two faces show the same person, measured on all pairs.
 
-use sparks_domain::Signature;
+use sparks_domain::{Signature, Template};
 
 /// How well similarity alone separates genuine pairs (of one person) from impostor pairs (of two persons).
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -19,9 +19,11 @@ impl VerificationMetrics {
     /// Measures all pairs of these faces, each given with its label.
     pub fn measure(faces: &[(usize, &Signature)]) -> Self {
         let (mut genuine, mut impostor) = (Vec::new(), Vec::new());
-        for (n, (label, face)) in faces.iter().enumerate() {
-            for (other_label, other) in &faces[..n] {
-                if label == other_label { &mut genuine } else { &mut impostor }.push(face.similarity(other));
+        let templates: Vec<Template<'_>> = faces.iter().map(|(_, face)| Template::from(*face)).collect();
+        for (n, (label, _)) in faces.iter().enumerate() {
+            for (other, (other_label, _)) in faces[..n].iter().enumerate() {
+                let similarity = templates[n].similarity(templates[other]);
+                if label == other_label { &mut genuine } else { &mut impostor }.push(similarity);
             }
         }
         genuine.sort_unstable_by(f32::total_cmp);

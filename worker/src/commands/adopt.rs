@@ -27,6 +27,7 @@ pub async fn run(global: &Global, args: AdoptArgs, output: &mut Output) -> anyho
     let face_backends = FaceBackends::from_settings(&settings, &cpu, &metrics).await?;
     let backend = wiring::open(&settings).await?;
     let index = wiring::gallery_index(&settings, &backend).await?;
+    let face_backends = face_backends.for_enrolled_persons(&mut settings, &index, &cpu, &metrics).await?;
     let pipeline = wiring::pipeline(&settings, &backend, cpu, &face_backends, Arc::clone(&index), &metrics)?;
     let adoption = Adoption { store: Arc::clone(&backend.store), pipeline: Arc::new(pipeline), index, jobs };
     let survey = survey(&adoption).await?;

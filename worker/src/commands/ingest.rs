@@ -32,7 +32,7 @@ const MAX_OUTAGE: Duration = Duration::from_secs(60);
 /// another process.
 pub async fn run(global: &Global, args: IngestArgs, output: &mut Output) -> anyhow::Result<ExitCode> {
     let started = Instant::now();
-    let settings = wiring::settings(global, &flags(&args))?.settings;
+    let mut settings = wiring::settings(global, &flags(&args))?.settings;
     let _: Email = settings.uploader.parse().map_err(|error| UsageError(format!("uploader: {error}")))?;
     if let Some(missing) = args.paths.iter().find(|path| !path.exists() && !path.is_symlink()) {
         return Err(UsageError(format!("{}: no such file or folder", missing.display())).into());
@@ -44,6 +44,7 @@ pub async fn run(global: &Global, args: IngestArgs, output: &mut Output) -> anyh
     let instead = "in the cloud, upload files to the bucket and add their IMAGE rows, as the platform does";
     let folder = backend.require_folder("`sparks ingest`", instead)?;
     let index = wiring::gallery_index(&settings, &backend).await?;
+    let face_backends = face_backends.for_enrolled_persons(&mut settings, &index, &cpu, &metrics).await?;
     let pipeline = Arc::new(wiring::pipeline(&settings, &backend, cpu, &face_backends, Arc::clone(&index), &metrics)?);
     let consolidator = wiring::consolidator(&settings, &backend, Arc::clone(&index), Arc::clone(&pipeline))?;
     consolidator.apply_merges(|_| ()).await?; // finishes an interrupted call

@@ -16,11 +16,12 @@ use crate::{
 
 /// Suggests, merges, unmerges or lists persons.
 pub async fn run(global: &Global, args: PersonsArgs, output: &mut Output) -> anyhow::Result<ExitCode> {
-    let settings = wiring::settings(global, &[])?.settings;
+    let mut settings = wiring::settings(global, &[])?.settings;
     let (cpu, metrics) = (CpuPool::new(1), Metrics::new());
     let face_backends = FaceBackends::from_settings(&settings, &cpu, &metrics).await?;
     let backend = wiring::open(&settings).await?;
     let index = wiring::gallery_index(&settings, &backend).await?;
+    let face_backends = face_backends.for_enrolled_persons(&mut settings, &index, &cpu, &metrics).await?;
     let pipeline = wiring::pipeline(&settings, &backend, cpu, &face_backends, Arc::clone(&index), &metrics)?;
     let consolidator = wiring::consolidator(&settings, &backend, Arc::clone(&index), Arc::new(pipeline))?;
     let result = match &args.action {

@@ -21,7 +21,7 @@ const POLL: Duration = Duration::from_millis(200);
 
 /// Processes messages from the queue until stopped, and files from the inbox.
 pub async fn run(global: &Global, args: RunArgs) -> anyhow::Result<ExitCode> {
-    let settings = wiring::settings(global, &flags(&args))?.settings;
+    let mut settings = wiring::settings(global, &flags(&args))?.settings;
     if args.end_with_parent {
         set_parent_process_death_signal(Some(Signal::TERM)).context("failed to set the parent death signal")?;
     }
@@ -32,6 +32,7 @@ pub async fn run(global: &Global, args: RunArgs) -> anyhow::Result<ExitCode> {
     let backend = wiring::open_or_create(&settings).await?;
     check_adopted(&backend).await?;
     let index = wiring::gallery_index(&settings, &backend).await?;
+    let face_backends = face_backends.for_enrolled_persons(&mut settings, &index, &cpu, &metrics).await?;
     let pipeline = wiring::pipeline(&settings, &backend, cpu.clone(), &face_backends, Arc::clone(&index), &metrics)
         .map(Arc::new)?;
     let consumer = wiring::consumer(&settings, &backend, &pipeline);

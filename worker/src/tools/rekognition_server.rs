@@ -61,7 +61,8 @@ fn engine(settings: &Settings) -> anyhow::Result<(Arc<dyn FaceEngine>, Model)> {
         Analyzer::Local => {
             let version = match wiring::embedders(&settings.faces.models)? {
                 Embedders::Dlib => "1.1",
-                Embedders::Both => "2.1",
+                Embedders::DlibMobilefacenet => "2.1",
+                Embedders::SfaceMobilefacenet => "2.2",
             };
             (Arc::new(wiring::local_engine(settings)?), version)
         }

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use anyhow::Context;
 use sparks_aws::{Rekognition, RekognitionAnalyzer, RekognitionCollection, SsmSecrets};
 use sparks_config::{Analyzer, FaceModel, Faces, Index, SecondaryAnalyzer, Settings};
-use sparks_domain::{Policy, Threshold};
+use sparks_domain::{Gallery, Policy, Threshold};
 use sparks_engine::{
     CpuPool, CropLoader, DualAnalyzer, EnrollmentMode, FaceAnalyzer, FaceCollection, FaceIndex, GalleryIndex, NoFaces,
     OnCpu, SearchService, Secret, Secrets, ServiceIndex, ServiceIndexConfig, Store,
@@ -57,6 +57,23 @@ impl FaceBackends {
             (Analyzer::Off | Analyzer::Rekognition, _) => Arc::new(NoFaces),
         };
         Ok(Self { analyzer, collection })
+    }
+
+    /// Selects the models that persons were enrolled with, where the settings leave it open ([`enrolled_models`]).
+    pub async fn for_enrolled_persons(
+        self,
+        settings: &mut Settings,
+        index: &GalleryIndex,
+        cpu: &CpuPool,
+        metrics: &Metrics,
+    ) -> anyhow::Result<Self> {
+        let Some(models) = enrolled_models(&settings.faces, &index.state().gallery) else { return Ok(self) };
+        tracing::info!(
+            ?models,
+            "persons were enrolled with models that are not the most accurate; `sparks redecide` moves them, names stay"
+        );
+        settings.faces.models = models;
+        Self::from_settings(settings, cpu, metrics).await
     }
 
     /// Returns the service whose similarities are not our cosines, so that its answers are compared by thresholds of
@@ -197,11 +214,38 @@ fn local_options(settings: &Settings) -> Result<LocalOptions, UsageError> {
 
 /// Returns the embedding models that the settings select.
 pub fn embedders(models: &[FaceModel]) -> Result<Embedders, UsageError> {
-    match (models.contains(&FaceModel::Dlib), models.contains(&FaceModel::Mobilefacenet)) {
-        (true, true) => Ok(Embedders::Both),
-        (true, false) => Ok(Embedders::Dlib),
-        _ => Err(UsageError("faces.models: mobilefacenet works only together with dlib; add \"dlib\"".into())),
+    let has = |model| models.contains(&model);
+    match (has(FaceModel::Sface), has(FaceModel::Dlib), has(FaceModel::Mobilefacenet)) {
+        (false, false, false) => Ok(Embedders::default()),
+        (true, false, true) => Ok(Embedders::SfaceMobilefacenet),
+        (false, true, true) => Ok(Embedders::DlibMobilefacenet),
+        (false, true, false) => Ok(Embedders::Dlib),
+        (true, false, false) => Err(UsageError("faces.models: sface works only together with mobilefacenet".into())),
+        (true, true, _) => Err(UsageError("faces.models: sface and dlib do not work together; remove one".into())),
+        (false, false, true) => {
+            Err(UsageError("faces.models: mobilefacenet works only together with sface or dlib; add one".into()))
+        }
     }
+}
+
+/// The share of the persons enrolled with other models that must be enrolled with the default ones for these to be selected: some
+/// persons have no face that is good enough for a template any more.
+const MOVED_SHARE: f64 = 0.9;
+
+/// Returns the setting for the models that persons were enrolled with, where the settings leave it open and these are not the
+/// default ones: faces of another model would match no person.
+pub fn enrolled_models(faces: &Faces, gallery: &Gallery) -> Option<Vec<FaceModel>> {
+    if !faces.models.is_empty() {
+        return None;
+    }
+    let enrolled = |embedders: Embedders| gallery.persons(embedders.model()).len();
+    let other = Embedders::ALL.into_iter().rev().max_by_key(|embedders| enrolled(*embedders))?;
+    let is_moved = enrolled(Embedders::default()) as f64 >= MOVED_SHARE * enrolled(other) as f64;
+    (!is_moved).then(|| match other {
+        Embedders::SfaceMobilefacenet => vec![FaceModel::Sface, FaceModel::Mobilefacenet],
+        Embedders::DlibMobilefacenet => vec![FaceModel::Dlib, FaceModel::Mobilefacenet],
+        Embedders::Dlib => vec![FaceModel::Dlib],
+    })
 }
 
 /// Returns the number of dimensions of a face signature.
@@ -256,4 +300,42 @@ pub fn gallery_policy(settings: &Settings) -> Result<Policy, UsageError> {
         min_confidence: faces.new_person.min_confidence as f32,
         max_turn: faces.new_person.max_turn as f32,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use sparks_domain::{PersonId, Signature};
+
+    use super::*;
+
+    fn gallery(enrolled: &[(Embedders, u32)]) -> Gallery {
+        let signature = Signature::quantise(&[1.0, 2.0]).expect("a direction");
+        let mut gallery = Gallery::default();
+        for (embedders, persons) in enrolled {
+            for person in (1..=*persons).filter_map(PersonId::new) {
+                gallery.enroll(person, embedders.model(), &signature);
+            }
+        }
+        gallery
+    }
+
+    #[test]
+    fn models_stay_until_most_persons_are_moved() {
+        use Embedders::{Dlib, DlibMobilefacenet, SfaceMobilefacenet};
+        let open = Faces { models: Vec::new(), ..Settings::default().faces };
+        let models = |enrolled: &[(Embedders, u32)]| enrolled_models(&open, &gallery(enrolled));
+        let before = Some(vec![FaceModel::Dlib, FaceModel::Mobilefacenet]);
+        assert_eq!(models(&[]), None, "no person: the most accurate");
+        assert_eq!(models(&[(SfaceMobilefacenet, 3)]), None);
+        assert_eq!(models(&[(Dlib, 3)]), Some(vec![FaceModel::Dlib]));
+        assert_eq!(models(&[(DlibMobilefacenet, 20)]), before);
+        assert_eq!(models(&[(DlibMobilefacenet, 20), (SfaceMobilefacenet, 17)]), before, "redecide is not complete");
+        assert_eq!(models(&[(DlibMobilefacenet, 20), (SfaceMobilefacenet, 18)]), None);
+        let chosen = Faces { models: vec![FaceModel::Sface, FaceModel::Mobilefacenet], ..open.clone() };
+        assert_eq!(enrolled_models(&chosen, &gallery(&[(Dlib, 3)])), None, "an explicit choice is obeyed");
+        for models in [before.unwrap_or_default(), vec![FaceModel::Dlib], chosen.models] {
+            assert!(embedders(&models).is_ok());
+        }
+        assert!(embedders(&[FaceModel::Sface]).is_err() && embedders(&[FaceModel::Mobilefacenet]).is_err());
+    }
 }

@@ -3,9 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
-    Consolidation, MergeProposal, SUGGESTION_MARGIN, calibrate,
-    clustering::{CalibratedSlot, ClusteredPerson, Clustering},
-    cohort_step, mean_similarity,
+    Consolidation, MergeProposal, SUGGESTION_MARGIN,
+    clustering::{ClusteredPerson, Clustering},
 };
 use crate::{Gallery, PersonId, Scale};
 
@@ -17,8 +16,6 @@ pub struct ConsolidationSearch {
     fresh: Option<Vec<bool>>,
     /// The persons who are compared with all others in the first round.
     compared: Vec<usize>,
-    /// The slots of the templates that faces are calibrated against, with the positions of their persons.
-    cohort: Vec<(usize, Vec<usize>)>,
     found: Consolidation,
     /// The number of merges before the current round.
     merges_before: usize,
@@ -27,12 +24,8 @@ pub struct ConsolidationSearch {
 
 /// What the next step does. Persons are given by the position of the next one.
 enum Phase {
-    /// Calibrates the faces of each person.
-    Calibrate(usize),
     /// Compares each person with those before it. In the first round only.
     Compare(usize),
-    /// Measures the links of each person again, with the new calibration.
-    Measure(usize),
     /// Compares persons who became fresh by a merge with all others.
     Extend(usize),
     /// Looks for the best merge.
@@ -87,7 +80,7 @@ impl ConsolidationSearch {
         let is_fresh = |id: &PersonId| fresh.is_none_or(|fresh| fresh.contains(id));
         let person = |(id, slots): (PersonId, Vec<usize>)| ClusteredPerson {
             id: Some(id),
-            faces: slots.into_iter().map(|slot| CalibratedSlot { slot, usual: 0.0, spread: 1.0 }).collect(),
+            faces: slots,
             is_compared: is_fresh(&id),
             ..ClusteredPerson::default()
         };
@@ -98,18 +91,15 @@ impl ConsolidationSearch {
                 persons[*b].apart.insert(*a);
             }
         }
-        let mut search = Self {
+        Self {
             clustering: Clustering::new(gallery.templates(model), scale, persons),
             fresh: fresh.map(|_| positions.keys().map(is_fresh).collect()),
             compared: positions.iter().filter(|(id, _)| is_fresh(id)).map(|(_, position)| *position).collect(),
             positions,
-            cohort: Vec::new(),
             found: Consolidation::default(),
             merges_before: 0,
-            phase: Phase::Done,
-        };
-        search.start_round();
-        search
+            phase: Phase::Compare(0),
+        }
     }
 
     /// Continues the search for about this many comparisons of faces. Returns the result when it is complete.
@@ -117,9 +107,7 @@ impl ConsolidationSearch {
         let mut done = 0_usize;
         while done < comparisons {
             let (cost, next) = match std::mem::replace(&mut self.phase, Phase::Done) {
-                Phase::Calibrate(person) => self.calibrate(person),
                 Phase::Compare(person) => self.compare(person),
-                Phase::Measure(person) => self.measure(person),
                 Phase::Extend(person) => self.extend(person),
                 Phase::Rank => self.rank(),
                 Phase::Select(selection) => self.select(selection),
@@ -136,37 +124,6 @@ impl ConsolidationSearch {
         self.clustering.persons.len()
     }
 
-    fn start_round(&mut self) {
-        self.merges_before = self.found.merges.len();
-        let present = (0..self.persons()).filter(|person| self.clustering.is_present(*person));
-        let cohort = present
-            .step_by(cohort_step(self.clustering.present))
-            .map(|person| (person, self.clustering.persons[person].faces.iter().map(|face| face.slot).collect()));
-        self.cohort = cohort.collect();
-        self.phase = Phase::Calibrate(0);
-    }
-
-    fn calibrate(&mut self, person: usize) -> (usize, Phase) {
-        if person == self.persons() {
-            let is_first = self.found.merges.is_empty();
-            return (0, if is_first { Phase::Compare(0) } else { Phase::Measure(0) });
-        }
-        let (templates, scale) = (self.clustering.templates(), self.clustering.scale());
-        let mut cost = 0;
-        let calibrated = self.clustering.persons[person].faces.iter().map(|face| {
-            let template = templates.template(face.slot);
-            let others = self.cohort.iter().filter(|(other, _)| *other != person);
-            let similarities = others.map(|(_, slots)| {
-                cost += slots.len();
-                mean_similarity(template, slots.iter().map(|slot| templates.template(*slot)))
-            });
-            let (usual, spread) = calibrate(similarities.collect(), scale);
-            CalibratedSlot { usual, spread, ..*face }
-        });
-        self.clustering.persons[person].faces = calibrated.collect();
-        (cost, Phase::Calibrate(person + 1))
-    }
-
     fn compare(&mut self, person: usize) -> (usize, Phase) {
         if person == self.persons() {
             return (0, Phase::Rank);
@@ -179,16 +136,6 @@ impl ConsolidationSearch {
             self.compared[..before].iter().for_each(|other| cost += self.clustering.compare(*other, person));
         }
         (cost, Phase::Compare(person + 1))
-    }
-
-    fn measure(&mut self, person: usize) -> (usize, Phase) {
-        if person == self.persons() {
-            return (0, Phase::Extend(0));
-        }
-        let links = self.clustering.persons[person].links.iter().map(|(other, _)| *other);
-        let others: Vec<usize> = links.take_while(|other| *other < person).collect();
-        let cost = others.into_iter().map(|other| self.clustering.connect(other, person)).sum();
-        (cost, Phase::Measure(person + 1))
     }
 
     fn extend(&mut self, person: usize) -> (usize, Phase) {
@@ -229,15 +176,14 @@ impl ConsolidationSearch {
         if self.found.merges.len() == self.merges_before {
             return (0, Phase::Suggest(None));
         }
-        // With fewer persons the usual similarity is known better, so everything is measured again.
-        if let Some(fresh) = &mut self.fresh {
-            for merge in &self.found.merges[self.merges_before..] {
-                fresh[self.positions[&merge.into]] = true;
-            }
+        // A merged person may be similar to persons whom none of the two was compared with.
+        let Some(fresh) = &mut self.fresh else { return (0, Phase::Suggest(None)) };
+        for merge in &self.found.merges[self.merges_before..] {
+            fresh[self.positions[&merge.into]] = true;
         }
+        self.merges_before = self.found.merges.len();
         self.clustering.clear_strong_pairs();
-        self.start_round();
-        (0, Phase::Calibrate(0))
+        (0, Phase::Extend(0))
     }
 
     /// Adds the merge of the next pair to the suggestions, if its evidence is nearly sufficient.

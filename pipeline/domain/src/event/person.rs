@@ -84,8 +84,8 @@ pub enum MergeReason {
 pub struct Evidence {
     /// The mean similarity over all pairs of their faces.
     pub similarity: f32,
-    /// How far their nearest faces exceed the similarity that is usual between them and all other persons, in
-    /// deviations.
+    /// How far the mean exceeds the median similarity of different persons, in deviations. In events before decision 29: how far
+    /// their nearest faces exceed what is usual between them and all other persons.
     pub distinction: f32,
     /// The distance to the next similar person, in deviations.
     pub lead: f32,

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::align::AlignedCrop;
 use super::embed::to_tensor;
 use super::fuse::normalize;
-use super::models::{CENTERFACE, DLIB, EMOTION, FACERES, MOBILEFACENET, Model};
+use super::models::{CENTERFACE, DLIB, EMOTION, FACERES, MOBILEFACENET, Model, SFACE};
 use super::network::Network;
 use super::thread_pools::ThreadPools;
 
@@ -59,6 +59,14 @@ fn centerface() {
 fn dlib() {
     let [vector] = run(&DLIB, ["embedding"], to_tensor::<3>(&square(70, 40, 150), |rgb| rgb));
     check("dlib_resnet_v1", &normalize(vector));
+}
+
+#[test]
+fn sface() {
+    let [vector] = run(&SFACE, ["fc1"], to_tensor::<3>(&square(90, 60, 112), |rgb| rgb));
+    // All weights are bytes: the vector of the published model is as near as two photos of one moment.
+    let cosine: f32 = normalize(vector).iter().zip(numbers(&golden("sface"))).map(|(a, b)| a * b).sum();
+    assert!(cosine > 0.998, "{cosine}");
 }
 
 #[test]

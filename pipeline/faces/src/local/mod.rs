@@ -44,7 +44,7 @@ pub struct LocalOptions {
 
 impl Default for LocalOptions {
     fn default() -> Self {
-        Self { models: Embedders::Both, mirror: false, attributes: false }
+        Self { models: Embedders::SfaceMobilefacenet, mirror: false, attributes: false }
     }
 }
 

@@ -61,11 +61,13 @@ fn options() -> ModelOptions {
         Max,
         MaxPool,
         Min,
+        Mul,
         PRelu,
         Pad,
         Relu,
         Reshape,
         Sigmoid,
-        Softmax
+        Softmax,
+        Sub
     ))
 }

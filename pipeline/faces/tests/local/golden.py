@@ -46,6 +46,7 @@ def main():
         "centerface": centerface(),
         "dlib_resnet_v1": unit(run("dlib_resnet_v1", square(70, 40, 150))[0]).tolist(),
         "mobilefacenet": unit(run("mobilefacenet", (square(90, 60, 112)[:, ::-1] - 127) / 128)[0]).tolist(),
+        "sface": unit(run("face_recognition_sface_2021dec", square(90, 60, 112))[0]).tolist(),
         "faceres_gender": gender.ravel().tolist(),
         "faceres_ages": ages.ravel().tolist(),
         "emotion": run("emotion", grey / 127.5 - 1)[0].ravel().tolist(),

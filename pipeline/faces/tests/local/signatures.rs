@@ -3,7 +3,7 @@ use image::{RgbImage, imageops::flip_horizontal};
 use sparks_engine::FaceEngine;
 use sparks_faces::{Embedders, LocalOptions};
 
-const PLAIN: LocalOptions = LocalOptions { models: Embedders::Both, mirror: false, attributes: false };
+const PLAIN: LocalOptions = LocalOptions { models: Embedders::SfaceMobilefacenet, mirror: false, attributes: false };
 
 #[test]
 fn one_person_is_more_similar_than_another() {
@@ -16,8 +16,11 @@ fn one_person_is_more_similar_than_another() {
 
 #[test]
 fn the_models_determine_dimensions_and_name() {
-    for (models, dimensions, name) in [(Embedders::Both, 640, "dlib+mobilefacenet-1"), (Embedders::Dlib, 128, "dlib-1")]
-    {
+    for (models, dimensions, name) in [
+        (Embedders::SfaceMobilefacenet, 640, "sface+mobilefacenet-mean136-1"),
+        (Embedders::DlibMobilefacenet, 640, "dlib+mobilefacenet-1"),
+        (Embedders::Dlib, 128, "dlib-1"),
+    ] {
         let face = load(LocalOptions { models, ..PLAIN }).analyze(&pixels(&portrait("collins.png"))).remove(0);
         assert_eq!(face.signature.map(|signature| signature.as_slice().len()), Some(dimensions));
         assert_eq!(face.model, name);
@@ -32,10 +35,10 @@ fn mirroring_changes_the_signature_slightly() {
         let image = portrait(name);
         let (mirrored, plain) = (with_mirror(&image), analyze(&image).remove(0));
         let cosine = similarity(&mirrored, &plain);
-        assert!(cosine > 0.97 && mirrored.signature != plain.signature, "{name}: {cosine}");
+        assert!(cosine > 0.93 && mirrored.signature != plain.signature, "{name}: {cosine}");
         // With the option it hardly matters whether the photo itself is mirrored.
         let flipped = similarity(&mirrored, &with_mirror(&flip_horizontal(&image)));
-        assert!(flipped > 0.98, "{name}: {flipped}");
+        assert!(flipped > 0.96, "{name}: {flipped}");
     }
 }
 
