@@ -83,9 +83,13 @@ impl ValueKind {
             ValueKind::Integer(_) => text.parse().map(Value::Integer).ok(),
             ValueKind::Float(_) => text.parse().map(Value::Float).ok(),
             ValueKind::Boolean => text.parse().map(Value::Boolean).ok(),
-            ValueKind::Choices(_) => {
-                Some(text.split(',').map(|part| Value::String(part.trim().to_owned())).collect::<Vec<_>>().into())
-            }
+            ValueKind::Choices(_) => Some(
+                text.split(',')
+                    .filter(|part| !part.trim().is_empty())
+                    .map(|part| Value::String(part.trim().to_owned()))
+                    .collect::<Vec<_>>()
+                    .into(),
+            ),
             ValueKind::Text | ValueKind::OptionalText | ValueKind::Choice(_) => None,
         }
         .unwrap_or(Value::String(text))
@@ -100,7 +104,7 @@ impl ValueKind {
             (ValueKind::Choice(names), Value::String(text)) => names.contains(&text.as_str()),
             (ValueKind::Choices(names), Value::Array(values)) => {
                 let is_known = |value: &Value| value.as_str().is_some_and(|text| names.contains(&text));
-                !values.is_empty() && values.iter().all(is_known)
+                values.iter().all(is_known)
             }
             (ValueKind::Boolean, Value::Boolean(_)) => true,
             (ValueKind::Text, Value::String(text)) => !text.trim().is_empty(),
@@ -119,7 +123,7 @@ impl fmt::Display for ValueKind {
             ValueKind::Integer(range) => write!(out, "an integer from {} to {}", range.start(), range.end()),
             ValueKind::Float(range) => write!(out, "a number from {} to {}", range.start(), range.end()),
             ValueKind::Choice(names) => write!(out, "one of \"{}\"", names.join("\", \"")),
-            ValueKind::Choices(names) => write!(out, "a list of one or more of \"{}\"", names.join("\", \"")),
+            ValueKind::Choices(names) => write!(out, "a list of any of \"{}\"", names.join("\", \"")),
             ValueKind::Boolean => write!(out, "true or false"),
         }
     }

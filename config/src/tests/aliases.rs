@@ -3,7 +3,9 @@ use std::path::Path;
 use toml::Value;
 
 use super::{error_text, load_layers, origin};
-use crate::{Loaded, Origin, Setting, Settings, alias::ALIASES, load, setting::variable, value_kind::ValueKind};
+use crate::{
+    FaceModel, Loaded, Origin, Setting, Settings, alias::ALIASES, load, setting::variable, value_kind::ValueKind,
+};
 
 /// The settings file of the release before settings were renamed.
 const PREVIOUS_RELEASE: &str = include_str!("previous_release.toml");
@@ -123,7 +125,10 @@ const ADDED_SINCE: [&str; 3] = ["queue.dead_letter_retention_days", "publish.max
 #[test]
 fn settings_file_of_the_previous_release_loads_with_a_warning_per_renamed_key() {
     let loaded = load_layers(PREVIOUS_RELEASE, &[], &[]).expect("valid settings");
-    assert_eq!(loaded.settings, Settings::default());
+    // An explicit choice of models is kept.
+    let mut expected = Settings::default();
+    expected.faces.models = vec![FaceModel::Dlib, FaceModel::Mobilefacenet];
+    assert_eq!(loaded.settings, expected);
     let unset = loaded.keys().filter(|setting| setting.origin == Origin::Default).map(|setting| setting.key);
     assert_eq!(unset.collect::<Vec<_>>(), ADDED_SINCE);
     let mut names: Vec<_> = loaded.deprecations.iter().map(|deprecation| deprecation.name.as_str()).collect();
