@@ -3,7 +3,7 @@
 //! A single face may resemble another person by chance; several faces seldom do. So the match rule for one face is
 //! strict and leaves some persons split, and consolidation proposes to merge them. Two persons are compared by the mean
 //! similarity over all pairs of their faces: average linkage, UPGMA (Sokal and Michener 1958). A linkage over the nearest
-//! faces lets persons with many faces win by chance, and they grow; mean vectors drift towards what all faces have in common.
+//! faces merges persons with many faces by chance, and they grow; mean vectors drift towards what all faces have in common.
 
 mod clustering;
 mod search;
@@ -49,8 +49,8 @@ const SUGGESTION_MARGIN: f32 = 1.0;
 const COMPARISON_FLOOR: f32 = 2.0;
 /// Required deviations to identify a face that was left unidentified, by the mean over all templates of a person.
 const REQUIRED_OF_FACE: f32 = 2.45;
-/// Further deviations for a face each time the number of persons is ten times as large.
-const REQUIRED_OF_FACE_PER_TENFOLD: f32 = 0.22;
+/// A person with fewer templates is not compared with such a face: a single pair at this similarity proves nothing.
+const MIN_TEMPLATES: usize = 3;
 /// The minimum lead of the person of such a face over the next person.
 const FACE_LEAD: f32 = 0.33;
 /// The number of nearest persons that a face is compared with.
@@ -94,7 +94,7 @@ impl<'a> TemplateEvidence<'a> {
         let face = [Template::from(signature)];
         let mut links: Vec<_> = near.map(|person| (person, Link::between(&face, &self.persons[&person]))).collect();
         links.sort_by(|(_, a), (_, b)| b.similarity().total_cmp(&a.similarity()));
-        let (person, link) = links.first()?;
+        let (person, link) = links.first().filter(|(_, link)| link.pairs >= MIN_TEMPLATES)?;
         let next = links.get(1).map_or(0.0, |(_, next)| next.distinction(self.scale).max(0.0));
         let evidence = link.evidence_for_face(self.scale, next, self.persons.len());
         (evidence.beyond >= 0.0).then_some((*person, evidence))
@@ -160,7 +160,7 @@ impl Link {
 
 /// Returns the deviations required to identify a single face among so many persons.
 fn required_of_face(persons: usize) -> f32 {
-    REQUIRED_OF_FACE + REQUIRED_OF_FACE_PER_TENFOLD * tenfolds(persons)
+    REQUIRED_OF_FACE + REQUIRED_PER_TENFOLD * tenfolds(persons)
 }
 
 /// Returns how many times ten the number of persons is, beyond a few.

@@ -64,8 +64,7 @@ impl Policy {
     const MARGIN: f32 = 0.42;
 
     /// A face does not become a template if it is nearly identical to one of the same person: in the uppermost sixth
-    /// between the threshold and 1. Faces that are merely similar do: how similar a person's templates are among
-    /// themselves is what later keeps two persons apart.
+    /// between the threshold and 1. Faces that are merely similar do: consolidation compares all of them.
     const DUPLICATE_PART: f32 = 6.0;
 
     /// Returns the margin for a model with this scale.

@@ -200,6 +200,19 @@ fn face_is_identified_by_all_templates_of_a_person() {
     assert_eq!(evidence_of_all.identify(&generator.face(&bob, 0.6), &[]), None, "another identity");
 }
 
+/// A single pair at this similarity may be chance: the face itself as only template is none, and neither are two.
+#[test]
+fn face_is_not_identified_by_one_or_two_templates() {
+    let mut generator = FaceGenerator(fastrand::Rng::with_seed(5));
+    let (ada, mut gallery) = (generator.identity(), gallery(11, &[WHOLE; 20]));
+    let face = generator.face(&ada, 0.6);
+    for templates in 1..=3 {
+        gallery.enroll(person(100), MODEL, &face);
+        let identified = TemplateEvidence::new(&gallery, MODEL, SCALE).identify(&face, &[]);
+        assert_eq!(identified.is_some(), templates == 3, "{templates} templates");
+    }
+}
+
 /// Every face of one person is a little similar to every face of the other: many such pairs are no evidence.
 #[test]
 fn many_faces_require_no_less_evidence() {

@@ -102,19 +102,19 @@ impl Consumer {
         let span = tracing::info_span!("message", message_id = %delivery.id.0, receives = delivery.receives);
         async {
             if may_be_expired && let Err(error) = self.queue.extend(&delivery).await {
-                return Ok(self.give_up(delivery, &error.to_string()));
+                return Ok(self.give_up(delivery, error).await);
             }
             let processed = match parse_message(&delivery.body, &self.pipeline.config.bucket) {
                 Ok(requests) => {
                     let lost = keep_lease(self.queue.as_ref(), &delivery, self.config.visibility_timeout);
                     let processed = tokio::select! {
                         biased;
-                        reason = lost => Err(reason),
+                        error = lost => Err(error),
                         processed = self.process(delivery.clone(), requests, slot) => Ok(processed),
                     };
                     match processed {
                         Ok(processed) => processed,
-                        Err(reason) => return Ok(self.give_up(delivery, &reason)),
+                        Err(error) => return Ok(self.give_up(delivery, error).await),
                     }
                 }
                 Err(malformed) => {
@@ -128,11 +128,19 @@ impl Consumer {
         .await
     }
 
-    /// Records that a message is left to the worker that receives it next.
-    fn give_up(&self, delivery: Delivery, reason: &str) -> SettledMessage {
-        tracing::warn!(reason, "lease lost: stopped processing");
+    /// Leaves a message to the worker that receives it next. Receiving stops where the queue is down or denies access.
+    async fn give_up(&self, delivery: Delivery, error: QueueError) -> SettledMessage {
+        tracing::warn!(%error, "lease lost: stopped processing");
         self.pipeline.ports.meter.record_settlement("lost");
-        SettledMessage { id: delivery.id, is_final: false, is_throttled: false }
+        match error {
+            QueueError::Dependency(DependencyError::AccessDenied(reason)) => {
+                self.breaker.pause(Cause::AccessDenied, &reason);
+            }
+            QueueError::Dependency(_) => drop(self.breaker.is_open_after_check().await),
+            QueueError::LeaseLost(_) => {}
+        }
+        // Counts as throttled, since a worker with fewer messages in flight is faster.
+        SettledMessage { id: delivery.id, is_final: false, is_throttled: true }
     }
 
     /// Processes all requests of a message, in order. Requests that were processed before are found committed. A failure does not keep the other requests from being processed, except where they would fail alike.

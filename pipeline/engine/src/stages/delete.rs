@@ -133,7 +133,9 @@ impl PhotoDeletion<'_> {
         if let Some(deleted) = self.committed_deletion(image, state, sent).await? {
             // The commit of a processed photo requires its row, so it was uploaded again, perhaps with the same bytes.
             let is_processed = state.is_some_and(|state| state.status == PhotoStatus::Processed);
-            return Ok(is_processed || deleted.original.as_ref() != Some(&original.version));
+            if is_processed || deleted.original.is_some() {
+                return Ok(is_processed || deleted.original.as_ref() != Some(&original.version));
+            }
         }
         if original.modified <= sent {
             return Ok(false);
@@ -195,7 +197,6 @@ impl PhotoDeletion<'_> {
             uploader: row.map(|(owner, _)| owner),
             version,
             sequencer: None,
-            // Sorted by key, so originals before variants: see `remove_leftover_variants`.
             objects: objects.into_iter().filter(|key| may_delete_with(image, key)).collect(),
             known_by: PersonLifecycle(self.0).templates_without(image, persons).await?,
             requested: None,
@@ -318,14 +319,17 @@ impl PhotoDeletion<'_> {
         let Pipeline { ports, .. } = self.0;
         let (of_photo, others): (Vec<&String>, _) =
             event.objects.iter().partition(|key| object_keys::belongs_to_photo(key));
-        let stored = self.stored_versions(of_photo).await?;
+        let mut stored = self.stored_versions(of_photo).await?;
         let original = Table(self.0).original(&event.image_id).await?;
         let state = ports.store.photo(&event.image_id).await?;
-        if original.is_some_and(|(_, info)| Some(info.version.as_str()) != judged)
+        if original.as_ref().is_some_and(|(_, info)| Some(info.version.as_str()) != judged)
             || state.is_some_and(|state| state.status != PhotoStatus::Deleted)
         {
             return Ok(());
         }
+        // Originals before variants: see `remove_leftovers`. The judged one last, so that after a crash it is found again.
+        let is_judged = |key: &String| original.as_ref().is_some_and(|(judged, _)| judged == key);
+        stored.sort_by_key(|(key, _)| (!object_keys::is_original(key), is_judged(key)));
         for (key, version) in stored {
             ports.objects.delete_version(&key, &version).await?;
         }

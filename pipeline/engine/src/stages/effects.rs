@@ -33,7 +33,7 @@ pub(super) enum Attempt {
     First,
     /// They may have been interrupted.
     Resumed,
-    /// A message was sent after they were applied, or while another message is delivered until they are.
+    /// The message was sent after the commit. An earlier one is delivered again until they are applied.
     Repeated,
 }
 

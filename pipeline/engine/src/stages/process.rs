@@ -8,8 +8,8 @@ use std::{
 };
 
 use sparks_domain::{
-    Email, Event, Face, IdentificationInput, IdentityHead, ImageId, PhotoState, Rejection, SourceObject, Verdict,
-    decide, object_keys,
+    Email, Event, Face, IdentificationInput, IdentityHead, ImageId, PhotoState, PhotoStatus, Rejection, SourceObject,
+    Verdict, decide, object_keys,
 };
 
 use super::{
@@ -22,7 +22,9 @@ use super::{
     look_up::LookedUpPhoto,
     outcome::{RejectedPhoto, StageError},
 };
-use crate::{ArrivalSlot, Commit, CommitError, Failure, PhotoRef, Pipeline, SearchResult, variant_store::StoredPair};
+use crate::{
+    ArrivalSlot, Class, Commit, CommitError, Failure, PhotoRef, Pipeline, SearchResult, variant_store::StoredPair,
+};
 
 /// Processes one photo.
 pub(crate) struct PhotoProcessor<'a>(pub &'a Pipeline);
@@ -44,8 +46,19 @@ impl PhotoProcessor<'_> {
             Ok(outcome) => Ok(outcome),
             Err(StageError::Rejected(rejected)) => Committer(self.0).reject(*rejected).await,
             Err(StageError::Moved) => Err(CommitError::PhotoMoved.into()),
-            Err(StageError::Failed(failure)) => Err(failure),
+            Err(StageError::Failed(failure)) => {
+                // No redelivery removes what was stored while the photo was being deleted.
+                if failure.cause.class() == Class::Poison && self.is_deleted(&image).await {
+                    let _ = PhotoDeletion(self.0).remove_leftovers(&image).await;
+                }
+                Err(failure)
+            }
         }
+    }
+
+    async fn is_deleted(&self, image: &ImageId) -> bool {
+        let state = self.0.ports.store.photo(image).await;
+        state.is_ok_and(|state| state.is_some_and(|state| state.status == PhotoStatus::Deleted))
     }
 
     /// Commits the rejection of a photo that need not be fetched to be rejected.
