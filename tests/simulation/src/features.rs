@@ -13,7 +13,7 @@ use crate::{
 /// The features of a run that are not steps.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Features {
-    /// By how much the clock of a worker or an operator may differ, in both directions. Each start draws anew.
+    /// By how much the clock of a worker or an operator may differ, in both directions. Each start draws another.
     pub clock_skew: Duration,
     /// Whether the bucket reports times in whole seconds, as S3 does.
     pub has_whole_seconds: bool,

@@ -46,7 +46,7 @@ impl Operator<'_> {
         Ok(())
     }
 
-    /// Undoes one of the operator's merges so far. Those of the machine are right: whoever separates two persons with one look wants
+    /// Undoes one of the operator's merges so far. Those of the machine are right: an operator who separates two persons with one look wants
     /// faces that are ambiguous between them.
     pub async fn unmerge(&self, number: usize) -> Result<(), MergeError> {
         let events = self.0.store.events();

@@ -39,7 +39,7 @@ pub fn consolidate_at_once(
             found.suggestions = clustering.suggestions();
             return found;
         }
-        // A merged person may be similar to persons whom none of the two was compared with.
+        // A merged person may be similar to persons that none of the two was compared with.
         for merge in &found.merges[before..] {
             let faces = persons.remove(&merge.from).unwrap_or_default();
             persons.entry(merge.into).or_default().extend(faces);

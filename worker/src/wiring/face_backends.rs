@@ -324,16 +324,17 @@ mod tests {
         use Embedders::{Dlib, DlibMobilefacenet, SfaceMobilefacenet};
         let open = Faces { models: Vec::new(), ..Settings::default().faces };
         let models = |enrolled: &[(Embedders, u32)]| enrolled_models(&open, &gallery(enrolled));
-        let before = Some(vec![FaceModel::Dlib, FaceModel::Mobilefacenet]);
+        let before = vec![FaceModel::Dlib, FaceModel::Mobilefacenet];
         assert_eq!(models(&[]), None, "no person: the most accurate");
         assert_eq!(models(&[(SfaceMobilefacenet, 3)]), None);
         assert_eq!(models(&[(Dlib, 3)]), Some(vec![FaceModel::Dlib]));
-        assert_eq!(models(&[(DlibMobilefacenet, 20)]), before);
-        assert_eq!(models(&[(DlibMobilefacenet, 20), (SfaceMobilefacenet, 17)]), before, "redecide is not complete");
+        assert_eq!(models(&[(DlibMobilefacenet, 20)]), Some(before.clone()));
+        let half_moved = models(&[(DlibMobilefacenet, 20), (SfaceMobilefacenet, 17)]);
+        assert_eq!(half_moved, Some(before.clone()), "redecide is not complete");
         assert_eq!(models(&[(DlibMobilefacenet, 20), (SfaceMobilefacenet, 18)]), None);
         let chosen = Faces { models: vec![FaceModel::Sface, FaceModel::Mobilefacenet], ..open.clone() };
-        assert_eq!(enrolled_models(&chosen, &gallery(&[(Dlib, 3)])), None, "an explicit choice is obeyed");
-        for models in [before.unwrap_or_default(), vec![FaceModel::Dlib], chosen.models] {
+        assert_eq!(enrolled_models(&chosen, &gallery(&[(Dlib, 3)])), None, "an explicit choice is used");
+        for models in [before, vec![FaceModel::Dlib], chosen.models] {
             assert!(embedders(&models).is_ok());
         }
         assert!(embedders(&[FaceModel::Sface]).is_err() && embedders(&[FaceModel::Mobilefacenet]).is_err());

@@ -176,7 +176,7 @@ impl ConsolidationSearch {
         if self.found.merges.len() == self.merges_before {
             return (0, Phase::Suggest(None));
         }
-        // A merged person may be similar to persons whom none of the two was compared with.
+        // A merged person may be similar to persons that none of the two was compared with.
         let Some(fresh) = &mut self.fresh else { return (0, Phase::Suggest(None)) };
         for merge in &self.found.merges[self.merges_before..] {
             fresh[self.positions[&merge.into]] = true;

@@ -2,7 +2,7 @@
 //!
 //! An allocation is committed under the condition that no other one was committed since the identity lane was read, so of several
 //! attempts at once one succeeds. As on a shared medium (slotted ALOHA), the attempts of all workers must be spread over a time that
-//! is proportional to their number, which nobody knows: the time grows with each conflict and shrinks with each success.
+//! is proportional to their number, which no worker knows: the time grows with each conflict and shrinks with each success.
 
 use std::{
     sync::{Mutex, MutexGuard, PoisonError},

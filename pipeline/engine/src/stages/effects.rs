@@ -186,7 +186,7 @@ impl Effects<'_> {
             let status = ports.index.person_status(current);
             let is_reinstated = matches!(status, PersonStatus::Forgotten(_))
                 && PersonLifecycle(self.0).reinstate(current, face.clone()).await?;
-            // A crash may have prevented the crop of a person whom this face reinstated.
+            // A crash may have prevented the crop of a person that this face reinstated.
             let is_crop_face = matches!(&status, PersonStatus::Known(known) if known.face == *face)
                 || (*is_new_person && current == *person);
             let is_missing =

@@ -105,7 +105,7 @@ impl PersonLifecycle<'_> {
         Ok(())
     }
 
-    /// Makes a forgotten person known again, because a photo shows them, under the condition that it still does: whoever changes the
+    /// Makes a forgotten person known again, because a photo shows them, under the condition that it still does: a worker that changes the
     /// photo later sees a known person. Returns whether this call did it.
     pub async fn reinstate(&self, person: PersonId, face: FaceId) -> Result<bool, Failure> {
         let Pipeline { ports, config, .. } = self.0;
